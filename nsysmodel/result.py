@@ -19,7 +19,12 @@ DropReason = Literal[
     "warm_up", "partial", "open_end", "outlier", "other_phase", "other_batch", "outside_selection"
 ]
 Flag = Literal[
-    "l2_resident", "beats_floor", "wrong_workload", "wrong_peak", "wait_included", "low_confidence",
+    "l2_resident",
+    "beats_floor",
+    "wrong_workload",
+    "wrong_peak",
+    "wait_included",
+    "low_confidence",
     "assumed_workload",
 ]
 Severity = Literal["info", "warning", "error"]

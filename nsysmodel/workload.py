@@ -77,6 +77,4 @@ class Workload:
     @property
     def assumed(self) -> tuple[str, ...]:
         """Names of the parameters that nobody stated and the export does not show."""
-        return tuple(
-            name for name in self.__dataclass_fields__ if getattr(self, name).source == "assumed"
-        )
+        return tuple(name for name in self.__dataclass_fields__ if getattr(self, name).source == "assumed")

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-
-_NO_FLOP: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Cost:
     1006632960
     """
 
-    flop: Mapping[str, float] = field(default=_NO_FLOP)
+    flop: Mapping[str, float] = field(default_factory=dict)
     weight_bytes: float = 0
     state_read_bytes: float = 0
     state_write_bytes: float = 0
