@@ -54,11 +54,12 @@ class LazyGroup(click.Group):
             import difflib
 
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = ""
             if close:
-                error.message += f" Did you mean {close[0]!r}?"
+                hint = f" Did you mean {close[0]!r}?"
             elif os.path.exists(args[0]):
-                error.message += f" To judge this file: nsysmodel report {args[0]}"
-            raise
+                hint = f" To judge this file: nsysmodel report {args[0]}"
+            raise click.UsageError(error.message + hint, ctx=error.ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, without importing any of them."""
