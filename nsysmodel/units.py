@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal, InvalidOperation
 
 from nsysmodel.errors import NsysModelError
 
@@ -181,7 +182,7 @@ def parse_count(text: str) -> float:
         raise UnitError(
             f"'{text}' is not a count.", "Write a number with a decimal prefix, such as 32B, 1T or 7e9."
         )
-    return number * factor
+    return float(number * Decimal(factor))
 
 
 def parse_time(text: str) -> float:
@@ -195,7 +196,7 @@ def parse_time(text: str) -> float:
         raise UnitError(f"'{text}' is not a time.", "Write a number with ns, us, ms or s, such as 12.5us.")
     if number < 0:
         raise UnitError(f"'{text}' is negative, which no time here can be.", "Write it without the sign.")
-    return number * _TIME_NS[unit]
+    return float(number * Decimal(_TIME_NS[unit]))
 
 
 def _quantity(
@@ -209,7 +210,7 @@ def _quantity(
         )
     if number < 0 or (positive and number == 0):
         raise UnitError(f"'{text}' is not a {what}: it must be above 0.", f"Write it like {example}.")
-    return number * factor
+    return float(number * Decimal(factor))
 
 
 def _factor(unit: str, units: tuple[str, ...], *, bare: bool) -> float | None:
@@ -226,14 +227,14 @@ def _factor(unit: str, units: tuple[str, ...], *, bare: bool) -> float | None:
     return None
 
 
-def _split(text: str, what: str, example: str) -> tuple[float, str]:
+def _split(text: str, what: str, example: str) -> tuple[Decimal, str]:
     match = _NUMBER.match(str(text))
     number = match["number"] if match else ""
     try:
-        value = float(number.replace(",", "").replace("_", ""))
-    except ValueError:
+        value = Decimal(number.replace(",", "").replace("_", ""))
+    except InvalidOperation:
         raise UnitError(f"'{text}' is not a {what}.", f"Write it like {example}.") from None
-    if not math.isfinite(value):
+    if not math.isfinite(float(value)):
         raise UnitError(f"'{text}' is too large to be a {what}.", f"Write it like {example}.")
     return value, (match["unit"] or "").strip() if match else ""
 

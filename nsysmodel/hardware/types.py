@@ -30,7 +30,17 @@ class Hardware:
         pin_bandwidth_bytes_per_s: the pin rate (what nsys reports); 0 where unknown.
         l2_bytes, sm_count, clock_hz, memory_bytes: 0 where unknown.
         links: by kind: `nvlink`, `c2c`, `pcie`.
-        origins: for each value's name, a sentence that says where it comes from.
+        origins: for each value's name, a sentence that says where it comes from; peaks are `peak.<type>`,
+            links `link.<kind>`.
+        chip: chip name, empty where unknown.
+        compute_capability: such as `9.0`, empty where unknown.
+        flop_per_cycle_per_sm: dense FLOP per cycle and SM, by number format; empty where unknown.
+        uncertain: for a value's name, why it should be read with care.
+        notes: what else a reader should know.
+        mig: a slice of a GPU; every number is the slice's own.
+
+    For a CPU `sm_count` counts cores, `l2_bytes` is the last-level cache and `flop_per_cycle_per_sm` is
+    per core.
     """
 
     key: str
@@ -45,6 +55,12 @@ class Hardware:
     memory_bytes: float = 0
     links: Mapping[str, Link] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    chip: str = ""
+    compute_capability: str = ""
+    flop_per_cycle_per_sm: Mapping[str, float] = field(default_factory=dict)
+    uncertain: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    mig: bool = False
 
     def peak(self, dtype: str) -> float | None:
         """Dense FLOP/s of an engine and number format; None where the catalogue has none."""
