@@ -89,10 +89,14 @@ def match(facts: GpuFactsLike, catalogue: Catalogue) -> Gpu | None:
     fits = [gpu for gpu in exact if not _contradicts(gpu, facts)]
     if fits:
         return fits[0]
+    model = _model(facts.name)
     siblings = [
         gpu
         for gpu in catalogue.gpus
-        if gpu.chip == exact[0].chip and _same_sms(gpu, facts) and _agrees(gpu, facts)
+        if any(_model(name) == model for name in gpu.device_names)
+        and gpu.chip == exact[0].chip
+        and _same_sms(gpu, facts)
+        and _agrees(gpu, facts)
     ]
     return siblings[0] if siblings else exact[0]
 
@@ -109,8 +113,17 @@ def _by_family(facts: GpuFactsLike, catalogue: Catalogue) -> Gpu | None:
 
 
 def _words(name: str) -> frozenset[str]:
+    return frozenset(_word_list(name))
+
+
+def _model(name: str) -> str:
+    """The first word of a device name that is not the vendor's: `gh200`."""
+    return (*_word_list(name), "")[0]
+
+
+def _word_list(name: str) -> list[str]:
     words = re.split(r"[\s\-_]+", name.casefold())
-    return frozenset(word for word in words if word not in {"nvidia", "tesla", "geforce", ""})
+    return [word for word in words if word not in {"nvidia", "tesla", "geforce", ""}]
 
 
 def _same_sms(gpu: Gpu, facts: GpuFactsLike) -> bool:
