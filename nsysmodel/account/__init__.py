@@ -1,0 +1,1 @@
+"""The account: where the time of the steps went, exact in integer ns (`docs/account.md`)."""

@@ -1,0 +1,163 @@
+"""From the frames of an export to the activity of one process and device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
+from nsysmodel.intervals import Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCKING_COPY = r"^(cudaMemcpy|cuMemcpy)(?!.*Async)"
+"""Calls that copy and return only when the copy is done."""
+
+
+def build_activity(
+    kernels: pd.DataFrame,
+    copies: pd.DataFrame,
+    memsets: pd.DataFrame,
+    graph_traces: pd.DataFrame,
+    api_calls: pd.DataFrame,
+    op: Codes | Ints | None = None,
+) -> tuple[Activity, tuple[str, ...]]:
+    """Everything that one process ran on one device, and the list of names that `Activity.name` indexes.
+
+    Args:
+        kernels, copies, memsets, graph_traces: rows of this process and device, columns as in
+            `export.columns`.
+        api_calls: API calls of this process (rows of others do no harm: threads are told apart by key).
+        op: for each row of `kernels`, the index of the op that claims it, -1 for none.
+    """
+    frames = [kernels, copies, memsets, graph_traces]
+    kinds = [KERNEL, COPY, MEMSET, GRAPH]
+    counts = [len(frame) for frame in frames]
+    codes, names = _names(frames)
+    correlation = _joined(frames, "correlation_id", -1)
+    global_pid = _joined(frames, "global_pid", 0)
+    launch_start, launch_end, thread, blocks, graph_call = _launches(correlation, global_pid, api_calls)
+    kind = np.repeat(np.array(kinds, dtype=np.int8), counts)
+    node = _joined(frames, "graph_node_id", -1)
+    ops = np.full(sum(counts), -1, dtype=np.int32)
+    if op is not None:
+        ops[: counts[0]] = op
+    activity = Activity(
+        start_ns=_joined(frames, "start_ns", 0),
+        end_ns=_joined(frames, "end_ns", 0),
+        kind=kind,
+        op=ops,
+        stream=_joined(frames, "stream", -1),
+        correlation_id=correlation,
+        name=codes,
+        bytes=_joined(frames, "bytes", 0),
+        in_graph=(node > 0) | (kind == GRAPH) | graph_call | _shared(correlation, global_pid),
+        launch_start_ns=launch_start,
+        launch_end_ns=launch_end,
+        launch_thread=thread,
+        launch_blocks=blocks,
+    )
+    order = np.lexsort((activity.end_ns, activity.start_ns))
+    return activity.take(order), names
+
+
+def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
+    """One column of all frames, one behind the other."""
+    parts = [
+        frame[column].to_numpy(dtype=np.int64)
+        if column in frame
+        else np.full(len(frame), missing, dtype=np.int64)
+        for frame in frames
+    ]
+    return np.concatenate(parts)
+
+
+def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
+    """A code for each row and the text of each code."""
+    import pandas as pd
+
+    kernels, copies, memsets, graphs = frames
+    column = "short_name" if "short_name" in kernels else "name"
+    kernel_codes, kernel_names = pd.factorize(kernels[column])
+    copy_codes, copy_kinds = pd.factorize(copies["kind"])
+    texts = [str(name) for name in kernel_names]
+    texts += [f"copy {kind}" for kind in copy_kinds]
+    texts += ["memset", "CUDA graph"]
+    codes = [
+        kernel_codes,
+        copy_codes + len(kernel_names),
+        np.full(len(memsets), len(texts) - 2),
+        np.full(len(graphs), len(texts) - 1),
+    ]
+    return np.concatenate(codes).astype(np.int32), tuple(texts)
+
+
+def _launches(
+    correlation: Ints, global_pid: Ints, api_calls: pd.DataFrame
+) -> tuple[Ints, Ints, Ints, Bools, Bools]:
+    """Start, end and thread of the call that launched each row, whether it blocks, whether it is a graph's.
+
+    The outermost call wins where a runtime call wraps a driver call of the same correlation id.
+    """
+    none = np.full(correlation.size, -1, dtype=np.int64)
+    no = np.zeros(correlation.size, dtype=np.bool_)
+    calls = api_calls[api_calls["correlation_id"] > 0]
+    if len(calls) == 0:
+        return none, none, none, no, no
+    start = calls["start_ns"].to_numpy(dtype=np.int64)
+    ids = calls["correlation_id"].to_numpy(dtype=np.int64)
+    pids = calls["global_pid"].to_numpy(dtype=np.int64)
+    order = np.lexsort((start, ids, pids))
+    keys = np.stack([pids[order], ids[order]], axis=1)
+    outermost = np.ones(order.size, dtype=bool)
+    outermost[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    order = order[outermost]
+    row = _lookup(pids[order], ids[order], global_pid, correlation)
+    found = (row >= 0) & (correlation > 0)
+    at = order[np.where(found, row, 0)]
+    end = calls["end_ns"].to_numpy(dtype=np.int64)
+    thread = calls["global_tid"].to_numpy(dtype=np.int64)
+    blocks = name_matches(calls["name"], BLOCKING_COPY)
+    graph = name_matches(calls["name"], r"GraphLaunch")
+    return (
+        np.where(found, start[at], -1),
+        np.where(found, end[at], -1),
+        np.where(found, thread[at], -1),
+        found & blocks[at],
+        found & graph[at],
+    )
+
+
+def _lookup(pids: Ints, ids: Ints, wanted_pid: Ints, wanted_id: Ints) -> Ints:
+    """Row of each wanted (process, id) in sorted unique keys; -1 where there is none."""
+    known, pid_code = np.unique(pids, return_inverse=True)
+    wanted_code = np.searchsorted(known, wanted_pid)
+    exists = wanted_code < known.size
+    exists[exists] = known[wanted_code[exists]] == wanted_pid[exists]
+    width = max(int(ids.max()), int(wanted_id.max(initial=0))) + 1
+    keys = pid_code * width + ids
+    wanted = np.where(exists, wanted_code, 0) * width + np.maximum(wanted_id, 0)
+    row = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return np.where(exists & (keys[row] == wanted), row, -1).astype(np.int64)
+
+
+def _shared(correlation: Ints, global_pid: Ints) -> Bools:
+    """Rows whose launch caused other rows too: only a graph launch does that."""
+    known, pid_code = np.unique(global_pid, return_inverse=True)
+    key = np.maximum(correlation, 0) * max(known.size, 1) + pid_code
+    _, code, count = np.unique(key, return_inverse=True, return_counts=True)
+    return np.asarray((count[code] > 2) & (correlation > 0))
+
+
+def name_matches(names: pd.Series, pattern: str) -> Bools:
+    """Which names match a regular expression; each distinct name is searched once."""
+    import re
+
+    import pandas as pd
+
+    codes, texts = pd.factorize(names)
+    hit = np.array([bool(re.search(pattern, str(text))) for text in texts] + [False])
+    return np.asarray(hit[codes], dtype=np.bool_)

@@ -1,0 +1,258 @@
+"""Why the device ran dry: the causes of gaps. The rules are written down in `docs/account.md`.
+
+Each gap is judged by what ended it: the next activity and the API call that launched it. A gap may be
+split into pieces of different causes; the pieces of a gap always sum to the gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from nsysmodel import intervals
+from nsysmodel.account.build import BLOCKING_COPY, name_matches
+from nsysmodel.account.types import Activity, Bools
+from nsysmodel.intervals import Ints, Spans
+from nsysmodel.result import GAP_CAUSES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INSIDE_GRAPH, LAUNCH_STARVED, SYNC, DEPENDENCY, PROFILER, UNKNOWN = range(len(GAP_CAUSES))
+
+LONGEST_LATENCY_NS: Final = 20_000
+"""From the launch call to the start on an idle device; what exceeds it waited for something else."""
+
+SMALL_PIECE_NS: Final = 20_000
+SMALL_PIECE_PARTS: Final = 4
+"""A piece joins the largest one of its gap when it is at most this long and at most 1/4 of the gap."""
+
+WAITING = r"Synchronize"
+"""API calls in which the host waits for the device."""
+
+_THREAD_BITS: Final = 0xFFFFFF
+
+
+class CausePieces(NamedTuple):
+    """Gaps cut into pieces, sorted by time; `gap` is the index of the gap, `cause` that in GAP_CAUSES."""
+
+    start: Ints
+    end: Ints
+    gap: Ints
+    cause: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class HostWaits:
+    """Time that host threads spent waiting for the device; thread -1 where the export does not say."""
+
+    start_ns: Ints
+    end_ns: Ints
+    thread: Ints
+
+    def of_thread(self, thread: int) -> Spans:
+        """The set of waits that kept this thread, those of unknown threads included."""
+        mine = (self.thread == thread) | (self.thread == -1)
+        return intervals.union(self.start_ns[mine], self.end_ns[mine])
+
+
+def host_waits(api_calls: pd.DataFrame, syncs: pd.DataFrame) -> HostWaits:
+    """Synchronise and blocking copy calls, and recorded host waits (not those of streams for events)."""
+    waiting = api_calls[name_matches(api_calls["name"], f"{WAITING}|{BLOCKING_COPY}")]
+    host = syncs[~name_matches(syncs["kind"], "wait")]
+    thread = np.full(len(host), -1, dtype=np.int64)
+    if len(host) and len(api_calls):
+        key = ["global_pid", "correlation_id"]
+        calls = api_calls[api_calls["correlation_id"] > 0].drop_duplicates(key).set_index(key)["global_tid"]
+        thread = calls.reindex(
+            list(zip(*(host[column] for column in key), strict=True)), fill_value=-1
+        ).to_numpy()
+    return HostWaits(
+        np.concatenate([waiting["start_ns"].to_numpy(np.int64), host["start_ns"].to_numpy(np.int64)]),
+        np.concatenate([waiting["end_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)]),
+        np.concatenate([waiting["global_tid"].to_numpy(np.int64), thread.astype(np.int64)]),
+    )
+
+
+class Neighbours(NamedTuple):
+    """Rows of the activities before and after each gap; -1 for none."""
+
+    before: Ints
+    after: Ints
+
+
+def neighbours(activity: Activity, gaps: Spans) -> Neighbours:
+    """What ended last before each gap, and what started first after it.
+
+    Of several that start together, the one that was launched first: it alone would have ended the gap.
+    """
+    rows = np.flatnonzero(activity.end_ns > activity.start_ns)
+    if rows.size == 0:
+        none = np.full(gaps.start.size, -1, dtype=np.int64)
+        return Neighbours(none, none)
+    by_end = rows[np.lexsort((activity.start_ns[rows], activity.end_ns[rows]))]
+    launched = activity.launch_start_ns[rows]
+    unknown_last = np.where(launched == -1, np.iinfo(np.int64).max, launched)
+    by_start = rows[np.lexsort((unknown_last, activity.start_ns[rows]))]
+    place = np.searchsorted(activity.end_ns[by_end], gaps.start, side="right") - 1
+    before = np.where(place >= 0, by_end[np.maximum(place, 0)], -1)
+    place = np.searchsorted(activity.start_ns[by_start], gaps.end, side="left")
+    after = np.where(place < rows.size, by_start[np.minimum(place, rows.size - 1)], -1)
+    return Neighbours(before, after)
+
+
+def graph_runs(activity: Activity) -> Spans:
+    """The set of times from the first to the last node of each graph launch."""
+    rows = np.flatnonzero(activity.in_graph & (activity.correlation_id > 0))
+    if rows.size == 0:
+        return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
+    _, launch = np.unique(activity.correlation_id[rows], return_inverse=True)
+    order = np.argsort(launch, kind="stable")
+    edges = np.flatnonzero(np.diff(launch[order], prepend=-1))
+    first = np.minimum.reduceat(activity.start_ns[rows][order], edges)
+    last = np.maximum.reduceat(activity.end_ns[rows][order], edges)
+    return intervals.union(first, last)
+
+
+class Launches(NamedTuple):
+    """The launch of what ended each gap, judged: masks over gaps and the lag after the call."""
+
+    start: Ints
+    end: Ints
+    thread: Ints
+    starved: Bools
+    blocked: Bools
+    unknown: Bools
+    late_ns: Ints
+    """Time at which the launch should have taken effect; what follows it waited for something else."""
+
+
+def judge_launches(activity: Activity, gaps: Spans, after: Ints, inside: Bools) -> Launches:
+    """Whether what ended each gap was launched in time."""
+    row = np.maximum(after, 0)
+    known = (after >= 0) & (activity.launch_start_ns[row] != -1) if len(activity) else after >= 0
+    if not known.any():
+        none, no = np.full(after.size, -1, dtype=np.int64), np.zeros(after.size, dtype=np.bool_)
+        return Launches(none, none, none, no, no, ~known & ~inside, gaps.end)
+    start, end = activity.launch_start_ns[row], activity.launch_end_ns[row]
+    known &= start <= gaps.end
+    blocking = activity.launch_blocks
+    blocks = known & (start < gaps.start) & (False if blocking is None else blocking[row])
+    judged = known & ~inside & ~blocks
+    surely = judged & (start >= gaps.start)
+    # From call to start, where the device was idle all the while: the latency of a launch.
+    latency = min(_median(gaps.end[surely] - start[surely]), LONGEST_LATENCY_NS)
+    tail = _median(np.maximum(gaps.end[surely] - end[surely], 0))
+    just_missed = (start + latency > gaps.start) & (gaps.end - start <= 2 * latency)
+    starved = judged & ((end > gaps.start) | just_missed)
+    patience = max(4 * tail, LONGEST_LATENCY_NS)
+    expected = np.clip(end + min(tail, LONGEST_LATENCY_NS), gaps.start, gaps.end)
+    late = np.where(starved & (gaps.end - end > patience), expected, gaps.end)
+    return Launches(
+        start, end, activity.launch_thread[row], starved, blocks & ~inside, ~known & ~inside, late
+    )
+
+
+def _median(values: Ints) -> int:
+    """Lower median; 0 of nothing."""
+    return int(np.sort(values)[(values.size - 1) // 2]) if values.size else 0
+
+
+def find_causes(activity: Activity, gaps: Spans, waits: HostWaits, overhead: pd.DataFrame) -> CausePieces:
+    """Cut gaps (sorted, disjoint, no activity inside) into pieces by cause."""
+    after = neighbours(activity, gaps).after
+    inside = intervals.covered(gaps.start, gaps.end, graph_runs(activity)) == gaps.end - gaps.start
+    launch = judge_launches(activity, gaps, after, inside)
+    outside = _take(gaps, ~inside)
+    profiler = intervals.intersect(_overhead(activity, outside, overhead), outside)
+    sync = intervals.subtract(_synchronised(gaps, launch, waits), profiler)
+    starved = _take(gaps, launch.starved)
+    waited = Spans(launch.late_ns[launch.starved], gaps.end[launch.starved])
+    in_time = ~(inside | launch.starved | launch.blocked | launch.unknown)
+    tails = intervals.union(waited.start, waited.end)
+    claimed = _merge(profiler, sync, tails)
+    sets = {
+        INSIDE_GRAPH: _take(gaps, inside),
+        LAUNCH_STARVED: intervals.subtract(starved, claimed),
+        SYNC: sync,
+        DEPENDENCY: intervals.subtract(_merge(_take(gaps, in_time), tails), profiler),
+        PROFILER: profiler,
+        UNKNOWN: intervals.subtract(_take(gaps, launch.unknown), profiler),
+    }
+    return _join_small(_cut(gaps, sets), gaps.start.size)
+
+
+def _take(gaps: Spans, rows: Bools) -> Spans:
+    return Spans(gaps.start[rows], gaps.end[rows])
+
+
+def _merge(*sets: Spans) -> Spans:
+    """The union of sets."""
+    return intervals.union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
+
+
+def _synchronised(gaps: Spans, launch: Launches, waits: HostWaits) -> Spans:
+    """Parts of gaps in which the thread that launched next sat in a wait before it launched."""
+    parts = [_take(gaps, launch.blocked)]
+    host_end = np.minimum(launch.start, gaps.end)
+    for thread in np.unique(launch.thread[launch.starved]):
+        mine = launch.starved & (launch.thread == thread) & (host_end > gaps.start)
+        host = Spans(gaps.start[mine], host_end[mine])
+        parts.append(intervals.intersect(waits.of_thread(int(thread)), host))
+    return _merge(*parts)
+
+
+def _overhead(activity: Activity, gaps: Spans, overhead: pd.DataFrame) -> Spans:
+    """Profiler work that kept the device idle.
+
+    On a thread that launches work every overlap counts. On another thread (the profiler flushes its
+    buffers on its own) only where gap and overhead coincide: each covers at least half of the other.
+    """
+    start = overhead["start_ns"].to_numpy(np.int64)
+    end = overhead["end_ns"].to_numpy(np.int64)
+    thread = np.zeros(start.size, dtype=np.int64)
+    if "global_tid" in overhead:
+        thread = overhead["global_tid"].to_numpy(np.int64)
+    launching = np.unique(activity.launch_thread[activity.launch_thread > 0])
+    ours = np.isin(thread & ~_THREAD_BITS, launching & ~_THREAD_BITS) | (thread <= 0) | (launching.size == 0)
+    direct = ours & (np.isin(thread, launching) | (thread <= 0) | (launching.size == 0))
+    foreign = Spans(start[ours & ~direct], end[ours & ~direct])
+    cut = intervals.clip(foreign, gaps)
+    common = 2 * (cut.end - cut.start)
+    both = (common >= (foreign.end - foreign.start)[cut.part_of]) & (
+        common >= (gaps.end - gaps.start)[cut.within]
+    )
+    return intervals.union(
+        np.concatenate([start[direct], cut.start[both]]), np.concatenate([end[direct], cut.end[both]])
+    )
+
+
+def _cut(gaps: Spans, sets: dict[int, Spans]) -> CausePieces:
+    """The sets as pieces of the gaps, sorted by time."""
+    pieces = [(cause, intervals.clip(found, gaps)) for cause, found in sets.items()]
+    start = np.concatenate([piece.start for _, piece in pieces])
+    order = np.argsort(start, kind="stable")
+    return CausePieces(
+        start[order],
+        np.concatenate([piece.end for _, piece in pieces])[order],
+        np.concatenate([piece.within for _, piece in pieces])[order],
+        np.concatenate([np.full(piece.start.size, cause, dtype=np.int64) for cause, piece in pieces])[order],
+    )
+
+
+def _join_small(pieces: CausePieces, count: int) -> CausePieces:
+    """Small pieces take the cause of the largest share of their gap, and neighbours of one cause merge."""
+    length = np.zeros((count, len(GAP_CAUSES)), dtype=np.int64)
+    np.add.at(length, (pieces.gap, pieces.cause), pieces.end - pieces.start)
+    total = length.sum(axis=1, keepdims=True)
+    small = (length <= SMALL_PIECE_NS) & (length * SMALL_PIECE_PARTS <= total)
+    largest = length.argmax(axis=1)[:, np.newaxis]
+    cause = np.where(small, largest, np.arange(len(GAP_CAUSES)))[pieces.gap, pieces.cause]
+    first = np.ones(cause.size, dtype=bool)
+    first[1:] = (pieces.gap[1:] != pieces.gap[:-1]) | (cause[1:] != cause[:-1])
+    last = np.append(first[1:], True)[: cause.size]
+    return CausePieces(
+        pieces.start[first], pieces.end[last], pieces.gap[first], cause[first].astype(np.int64)
+    )

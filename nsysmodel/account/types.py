@@ -1,0 +1,95 @@
+"""What the account works on: the GPU activity of one process and device, and the windows of its steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nsysmodel.intervals import Ints, Spans, check_windows
+
+KERNEL: Final = 0
+COPY: Final = 1
+MEMSET: Final = 2
+GRAPH: Final = 3
+
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """All GPU work of one process and device, sorted by start; arrays of equal length.
+
+    Attributes:
+        start_ns, end_ns: execution on the device, ns on the clock of the export.
+        kind: KERNEL, COPY, MEMSET or GRAPH (a CUDA graph traced as a whole).
+        op: index into the op labels; -1 where no op claims it.
+        stream: CUDA stream.
+        correlation_id: shared by everything that one launch call caused; -1 for none.
+        name: index into the list of names that goes with this activity.
+        bytes: bytes copied or set; 0 for kernels.
+        in_graph: executed as a node of a CUDA graph (or is a traced graph).
+        launch_start_ns, launch_end_ns: the API call that launched it; -1 where unknown.
+        launch_thread: the whole thread key of that call; -1 where unknown.
+        launch_blocks: the launching call returns only after the work is done (`cudaMemcpy`).
+    """
+
+    start_ns: Ints
+    end_ns: Ints
+    kind: NDArray[np.int8]
+    op: Codes
+    stream: Ints
+    correlation_id: Ints
+    name: Codes
+    bytes: Ints
+    in_graph: Bools
+    launch_start_ns: Ints
+    launch_end_ns: Ints
+    launch_thread: Ints
+    launch_blocks: Bools | None = None
+
+    def __len__(self) -> int:
+        return int(self.start_ns.size)
+
+    @property
+    def spans(self) -> Spans:
+        """Start and end of every activity, in the same order."""
+        return Spans(self.start_ns, self.end_ns)
+
+    def take(self, rows: Ints | Bools) -> Activity:
+        """The activities at these rows (indices or a mask)."""
+        columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **{n: c[rows] for n, c in columns.items() if c is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time of one step. `index` is its number among all steps that were found."""
+
+    index: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def duration_ns(self) -> int:
+        """Length of the window."""
+        return self.end_ns - self.start_ns
+
+
+def window_spans(windows: Sequence[Window]) -> Spans:
+    """Windows as intervals.
+
+    Raises:
+        ValueError: they are unsorted or overlap.
+    """
+    found = Spans(
+        np.array([window.start_ns for window in windows], dtype=np.int64),
+        np.array([window.end_ns for window in windows], dtype=np.int64),
+    )
+    check_windows(found)
+    return found
