@@ -1,0 +1,43 @@
+"""Joins an Nsight Systems export with a model of the kernels that should run.
+
+`open_run` reads an export; `evaluate` judges it against a model; `compare` sets two results side by side;
+`estimate` gives the floors of a model on a GPU without any export. Names are loaded when first used, so
+that `import nsysmodel` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nsysmodel.analyze import evaluate
+    from nsysmodel.compare import compare
+    from nsysmodel.estimate import estimate
+    from nsysmodel.export.run import open_run
+
+    __version__: str
+
+_WHERE = {
+    "open_run": "nsysmodel.export.run",
+    "evaluate": "nsysmodel.analyze",
+    "compare": "nsysmodel.compare",
+    "estimate": "nsysmodel.estimate",
+}
+
+__all__ = ["__version__", "compare", "estimate", "evaluate", "open_run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("nsysmodel")
+    if name in _WHERE:
+        import importlib
+
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'nsysmodel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

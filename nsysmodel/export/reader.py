@@ -1,0 +1,202 @@
+"""Tables as columns that are always there, names as categories, and a list of what was wrong.
+
+Every frame is made of these few steps; each leaves a diagnostic where it had to give something up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nsysmodel.errors import ExportError
+from nsysmodel.export.source import NULL, Kind, Rows, Source
+from nsysmodel.result import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    Ints = np.ndarray[Any, np.dtype[np.int64]]
+    Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+_LATEST_NS = 4 * 10**18
+"""Year 2096 as nanoseconds since 1970; exports with normalised time hold such numbers."""
+
+_LONGEST_NS = 30 * 24 * 3600 * 10**9
+"""Thirty days. Nothing real lasts longer, and sums of such durations stay within 64 bits."""
+
+PROCESS_MASK = ~0xFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column to read. `always` marks those that every generation of exports has."""
+
+    name: str
+    kind: Kind = "int"
+    always: bool = False
+
+
+def ints(*names: str, always: Iterable[str] = ()) -> tuple[Wanted, ...]:
+    """Integer columns, optional ones first named, then those that every export has."""
+    return (*(Wanted(name, always=True) for name in always), *(Wanted(name) for name in names))
+
+
+class Reader:
+    """Reads tables of a source and remembers what was wrong with them."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.source = source
+        self.name = name
+        self.notes: list[Diagnostic] = []
+        self._strings: dict[int, str] | None = None
+
+    def note(self, code: str, severity: Severity, message: str, hint: str = "") -> None:
+        """Remember a diagnostic, once."""
+        diagnostic = Diagnostic(code, severity, message, hint)
+        if diagnostic not in self.notes:
+            self.notes.append(diagnostic)
+
+    def has(self, table: str) -> bool:
+        """True where the table exists and can be counted, even with no rows."""
+        return bool(self.source.columns(table))
+
+    def rows(self, table: str, wanted: Iterable[Wanted]) -> tuple[Rows, int]:
+        """The wanted columns, filled with `NULL`, None or NaN where absent, and the number of rows.
+
+        A damaged table gives no rows and an error among the notes.
+        """
+        columns = tuple(wanted)
+        try:
+            rows = self.source.read(table, {column.name: column.kind for column in columns})
+        except ExportError as error:
+            self.note("table_damaged", "error", error.message, error.hint)
+            rows = {}
+        if not rows:
+            return {c.name: _filled(0, c.kind) for c in columns}, 0
+        length = len(next(iter(rows.values())))
+        missing = [c.name for c in columns if c.always and c.name not in rows]
+        if missing and length:
+            self.note(
+                "column_absent",
+                "warning",
+                f"{table} has no column {', '.join(missing)}.",
+                "Export again with a stock nsys export; the table was altered.",
+            )
+        return {c.name: rows.get(c.name, _filled(length, c.kind)) for c in columns}, length
+
+    def names(self, ids: Ints, missing: str | None = None) -> pd.Categorical:
+        """Texts of string ids. An id without text is `<string 7>`; NULL is `missing`."""
+        import pandas as pd
+
+        codes, uniques = pd.factorize(ids)
+        strings = self.strings()
+        texts = [missing if i == NULL else strings.get(i, f"<string {i}>") for i in uniques.tolist()]
+        dangling = sum(1 for i in uniques.tolist() if i != NULL and i not in strings)
+        if dangling:
+            self.note(
+                "names_missing",
+                "warning",
+                f"{dangling} names are not in the export; they are shown as <string N>.",
+                "Export the whole report: a filtered export (--tables) leaves StringIds out.",
+            )
+        return categories(codes, texts)
+
+    def strings(self) -> dict[int, str]:
+        """StringIds as a dictionary, read once."""
+        if self._strings is None:
+            rows, _ = self.rows("StringIds", (Wanted("id", always=True), Wanted("value", "text", always=True)))
+            pairs = zip(rows["id"].tolist(), rows["value"].tolist(), strict=True)
+            self._strings = {i: text for i, text in pairs if text is not None}
+        return self._strings
+
+    def sound(self, rows: Rows, what: str) -> Mask:
+        """Which rows have possible times; those left out are counted among the notes."""
+        start, end = rows["start"], rows["end"]
+        low, high = -_LATEST_NS, _LATEST_NS
+        possible = (start > low) & (start < high) & (end > low) & (end < high)
+        reversed_ = possible & (end < start)
+        zero = (start == 0) & (end == 0)
+        too_long = possible & ~reversed_ & (end - start > _LONGEST_NS)
+        for mask, why in (
+            (~possible, "without a possible start or end"),
+            (reversed_, "that end before they start"),
+            (zero, "with start and end 0 (not collected)"),
+            (too_long, "longer than 30 days"),
+        ):
+            if count := int(mask.sum()):
+                self.note(
+                    "rows_dropped",
+                    "warning",
+                    f"{count} {what} {why} were left out.",
+                    "Times like these come from lost events or a damaged file; capture again.",
+                )
+        kept: Mask = possible & ~reversed_ & ~zero & ~too_long
+        return kept
+
+
+def _filled(length: int, kind: Kind) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    if kind == "int":
+        return np.full(length, NULL, dtype=np.int64)
+    if kind == "real":
+        return np.full(length, np.nan)
+    return np.full(length, None, dtype=object)
+
+
+def categories(codes: np.ndarray[Any, Any], texts: list[str | None]) -> pd.Categorical:
+    """A categorical from codes into `texts`, which may repeat or hold None (missing)."""
+    import numpy as np
+    import pandas as pd
+
+    position: dict[str, int] = {}
+    remap = np.empty(len(texts) + 1, dtype=np.int64)
+    for i, text in enumerate(texts):
+        remap[i] = -1 if text is None else position.setdefault(text, len(position))
+    remap[-1] = -1
+    return pd.Categorical.from_codes(remap[codes], categories=pd.Index(list(position), dtype=object))
+
+
+def coded(values: Ints, table: Mapping[int, str], unknown: str) -> pd.Categorical:
+    """Names of small codes; a code outside `table` becomes `<unknown 14>`, NULL is missing."""
+    import pandas as pd
+
+    codes, uniques = pd.factorize(values)
+    texts = [None if i == NULL else table.get(i, f"<{unknown} {i}>") for i in uniques.tolist()]
+    return categories(codes, texts)
+
+
+def text_categories(values: np.ndarray[Any, Any], missing: str | None = None) -> pd.Categorical:
+    """An object array of texts as a categorical."""
+    import pandas as pd
+
+    codes, uniques = pd.factorize(values)
+    codes[codes < 0] = len(uniques)
+    return categories(codes, [*(str(text) for text in uniques), missing])
+
+
+def or_default(values: Ints, default: int = -1, *, none: Iterable[int] = ()) -> Ints:
+    """`default` where a value is NULL or one of the sentinels `none`."""
+    import numpy as np
+
+    result = np.where(values == NULL, default, values)
+    for sentinel in none:
+        result = np.where(result == sentinel, default, result)
+    return result
+
+
+def process_of(global_id: Ints) -> Ints:
+    """OS process ids of global process or thread ids; the bits of host and VM are left out."""
+    return (global_id >> 24) & 0xFFFFFF
+
+
+def by_start(frame: pd.DataFrame, column: str = "start_ns") -> pd.DataFrame:
+    """The frame in order of start, rows of equal start as the export has them."""
+    import numpy as np
+
+    start = frame[column].to_numpy()
+    if len(start) > 1 and bool((start[1:] < start[:-1]).any()):
+        frame = frame.iloc[np.argsort(start, kind="stable")]
+    return frame.reset_index(drop=True)

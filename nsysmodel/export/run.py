@@ -1,0 +1,229 @@
+"""An opened export: typed frames, read when asked for and kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from nsysmodel.export import device_frames, gpu_frames, host_frames
+from nsysmodel.export.device_frames import GpuFacts
+from nsysmodel.export.nvtx_frames import nvtx
+from nsysmodel.export.opening import Opened, open_source
+from nsysmodel.export.reader import Reader, Wanted
+from nsysmodel.result import Diagnostic, ExportFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+META_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+
+
+class Run:
+    """An export with one DataFrame per kind of event.
+
+    Columns, units and meanings are in `nsysmodel.export.columns.FRAMES`. Frames are sorted by start, and
+    are the same object at each call: do not change them. A table that the export lacks gives an empty
+    frame; `diagnostics` says what was missing, left out or inferred.
+
+    Use it as a context manager, or call `close`: a compressed export lives in a temporary file until then.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._reader = Reader(opened.source, opened.name)
+        self._kept: dict[str, Any] = {}
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Run({self.path_name!r})"
+
+    def close(self) -> None:
+        """Close the file and remove temporary copies. Frames that were read stay usable."""
+        self._opened.close()
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
+
+    @property
+    def path_name(self) -> str:
+        """Name of the file, without its folder."""
+        return self._opened.name
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the export says about itself: product and schema versions; never hosts, users or paths."""
+        found: dict[str, str] = self._once("metadata", lambda: _metadata(self._reader))
+        return found
+
+    @property
+    def schema_version(self) -> str:
+        """Version of the schema, for example `3.16.1`; empty where the export does not say (before 2022)."""
+        return self.metadata.get("EXPORT_SCHEMA_VERSION", "")
+
+    @property
+    def product_version(self) -> str:
+        """Version of the nsys that exported; it may be newer than the one that captured. Empty if unknown."""
+        return self.metadata.get("EXPORT_PRODUCT_VERSION", "")
+
+    def kernels(self) -> pd.DataFrame:
+        """One row per execution of a kernel."""
+        return self._frame("kernels", lambda: gpu_frames.kernels(self._reader))
+
+    def copies(self) -> pd.DataFrame:
+        """One row per copy, migrations of unified memory included."""
+        return self._frame("copies", lambda: gpu_frames.copies(self._reader))
+
+    def memsets(self) -> pd.DataFrame:
+        """One row per memset."""
+        return self._frame("memsets", lambda: gpu_frames.memsets(self._reader))
+
+    def graph_traces(self) -> pd.DataFrame:
+        """One row per execution of a CUDA graph that was traced as a whole."""
+        return self._frame("graph_traces", lambda: gpu_frames.graph_traces(self._reader))
+
+    def api_calls(self) -> pd.DataFrame:
+        """One row per call of the CUDA runtime or driver."""
+        return self._frame("api_calls", lambda: host_frames.api_calls(self._reader))
+
+    def syncs(self) -> pd.DataFrame:
+        """One row per wait for the device."""
+        return self._frame("syncs", lambda: host_frames.syncs(self._reader))
+
+    def nvtx(self) -> pd.DataFrame:
+        """One row per NVTX range or mark."""
+        return self._frame("nvtx", lambda: nvtx(self._reader, self._last_ns))
+
+    def gpus(self) -> pd.DataFrame:
+        """One row per CUDA GPU of the machine."""
+        return self._frame("gpus", lambda: device_frames.gpus(self._reader))
+
+    def overhead(self) -> pd.DataFrame:
+        """One row per span in which the profiler held a thread."""
+        return self._frame("overhead", lambda: host_frames.overhead(self._reader))
+
+    def log_events(self) -> pd.DataFrame:
+        """One row per message of the profiler."""
+        return self._frame("log_events", lambda: host_frames.log_events(self._reader))
+
+    def gpu_metrics(self) -> pd.DataFrame:
+        """One row per sampled GPU metric."""
+        return self._frame("gpu_metrics", lambda: device_frames.gpu_metrics(self._reader))
+
+    def graph_nodes(self) -> pd.DataFrame:
+        """One row per CUDA graph node that was made."""
+        return self._frame("graph_nodes", lambda: host_frames.graph_nodes(self._reader))
+
+    def launches(self) -> pd.DataFrame:
+        """The launching call of each kernel, aligned with `kernels()`; see `nsysmodel.export.joins`."""
+        from nsysmodel.export import joins
+
+        return self._frame("launches", lambda: joins.launches(self))
+
+    def gpu_clock_samples(self) -> pd.DataFrame:
+        """Samples of the SM clock (`timestamp_ns`, `gpu`, `clock_hz`); empty where none were taken."""
+        return self._frame("clocks", lambda: device_frames.clock_samples(self.gpu_metrics()))
+
+    def gpu_for(self, process: int, device: int) -> GpuFacts | None:
+        """The GPU behind a device of a process.
+
+        Args:
+            process: process key (`global_pid`) or OS pid.
+            device: CUDA ordinal within the process.
+
+        Returns:
+            None where the export has no GPUs, or several and no way to tell.
+        """
+        found: GpuFacts | None = self._once(
+            f"gpu {process} {device}",
+            lambda: device_frames.gpu_of(self._reader, self.gpus(), process, device),
+        )
+        return found
+
+    @property
+    def facts(self) -> ExportFacts:
+        """What the export holds, in numbers."""
+        from nsysmodel.export.facts import facts
+
+        found: ExportFacts = self._once("facts", lambda: facts(self))
+        return found
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Everything that a reader of results from this export must know, worst first."""
+        from nsysmodel.export.findings import findings
+
+        own: list[Diagnostic] = self._once("findings", lambda: findings(self))
+        rank = {"error": 0, "warning": 1, "info": 2}
+        return sorted([*own, *self._reader.notes], key=lambda d: rank[d.severity])
+
+    def tables(self) -> dict[str, int]:
+        """Rows of every table of the export, by name."""
+        found: dict[str, int] = self._once("tables", self._count_tables)
+        return found
+
+    def _count_tables(self) -> dict[str, int]:
+        return {name: self.count(name) for name in self._opened.source.tables()}
+
+    def count(self, table: str) -> int:
+        """Rows of a table of the export; 0 where it is absent or damaged."""
+        from nsysmodel.errors import ExportError
+
+        try:
+            return self._opened.source.count(table)
+        except ExportError as error:
+            self._reader.note("table_damaged", "error", error.message, error.hint)
+            return 0
+
+    def _frame(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        frame: pd.DataFrame = self._once(name, make)
+        return frame
+
+    def _last_ns(self) -> int:
+        """End of the session: its stated length, or the last event, whichever is later."""
+        rows, length = self._reader.rows("ANALYSIS_DETAILS", (Wanted("duration"),))
+        ends = [int(rows["duration"].max())] if length else []
+        for frame in (self.kernels(), self.copies(), self.memsets(), self.graph_traces(), self.api_calls()):
+            if len(frame):
+                ends.append(int(frame["end_ns"].max()))
+        return min(max([*ends, 0]), 4 * 10**18 - 1)
+
+
+_SHOWN_METADATA = ("EXPORT_PRODUCT_", "EXPORT_SCHEMA_", "EXPORT_LAZY", "NSYSMODEL_SYNTHETIC", "DERIVED")
+_SHOWN_PARAMETERS = ("LAZY", "TABLES_TO_EXPORT", "TIMES_TO_EXPORT", "TIME_NORMALIZE", "TIME_SHIFT")
+
+
+def _metadata(reader: Reader) -> dict[str, str]:
+    """The rows of the metadata tables that name no host, user or path."""
+    found: dict[str, str] = {}
+    for table in META_TABLES:
+        rows, _ = reader.rows(table, (Wanted("name", "text"), Wanted("value", "text")))
+        for name, value in zip(rows["name"].tolist(), rows["value"].tolist(), strict=True):
+            key = str(name)
+            known = key.startswith(_SHOWN_METADATA) or key.removeprefix("EXPORT_PARAM_") in _SHOWN_PARAMETERS
+            if known and key not in found:
+                found[key] = "" if value is None else str(value)[:200]
+    return found
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open an export.
+
+    Args:
+        path: a `.sqlite` file (any name, gzip or zstd too), a folder of `nsys export --type parquetdir` or
+            `arrowdir`, or an `.nsys-rep` where `nsys` is on PATH.
+
+    Raises:
+        ExportError: it is not an export, or cannot be read; the hint says what to do.
+    """
+    return Run(open_source(path))

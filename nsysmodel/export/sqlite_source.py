@@ -1,0 +1,195 @@
+"""Tables of a SQLite file that nobody vouches for: read-only, bounded in time and memory, never written."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsysmodel.errors import ExportError
+from nsysmodel.export.source import NULL, Kind, Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_OPCODES_PER_TICK = 100_000
+_CHUNK = 50_000
+_LEAST_ROW_BYTES = 6
+_SQLITE_LIMIT_LENGTH = 0
+
+DAMAGED = "Export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
+
+
+class SqliteSource:
+    """One SQLite database, opened read-only.
+
+    A damaged b-tree can loop or repeat rows without end; SQLite does not notice. So each query may run a
+    number of steps, and return a number of rows, that a sound file of this size could not exceed.
+    """
+
+    def __init__(self, path: Path, shown: str, *, immutable: bool = True) -> None:
+        self._shown = shown
+        self.size = path.stat().st_size
+        flags = "mode=ro&immutable=1" if immutable else "mode=ro"
+        self._budget = 0
+        self._columns: dict[str, tuple[str, ...]] = {}
+        with self._guard("cannot be opened"):
+            self._connection = sqlite3.connect(
+                f"{path.resolve().as_uri()}?{flags}", uri=True, isolation_level=None, check_same_thread=False
+            )
+        try:
+            self._prepare()
+            self._names = self._read_names()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        connection.text_factory = _decode
+        connection.set_progress_handler(self._tick, _OPCODES_PER_TICK)
+        if hasattr(connection, "setlimit"):
+            connection.setlimit(_SQLITE_LIMIT_LENGTH, max(self.size, 1_000_000))
+        with self._guard("cannot be opened"):
+            for pragma in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON"):
+                connection.execute(f"PRAGMA {pragma}")
+
+    def _read_names(self) -> dict[str, str]:
+        sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        with self._guard("is damaged"):
+            rows = list(islice(self._connection.execute(sql), 10_000))
+        return {str(name).upper(): str(name) for (name,) in rows}
+
+    def _tick(self) -> int:
+        self._budget -= _OPCODES_PER_TICK
+        return self._budget < 0
+
+    @contextmanager
+    def _guard(self, what: str) -> Iterator[None]:
+        """Turn every error of SQLite into one sentence of ours; give a query its budget of steps."""
+        self._budget = 50 * self.size + 20_000_000
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, UnicodeError) as error:
+            raise ExportError(f"{self._shown} {what}: {_reason(error)}.", DAMAGED) from error
+
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables as the file spells them."""
+        return tuple(self._names.values())
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Column names of a table as the file spells them; empty for a table that is absent."""
+        name = self._names.get(table.upper())
+        if name is None:
+            return ()
+        if name not in self._columns:
+            with self._guard(f"is damaged in {table}"):
+                rows = self._connection.execute(f"PRAGMA table_info({_quote(name)})").fetchall()
+            self._columns[name] = tuple(str(row[1]) for row in rows)
+        return self._columns[name]
+
+    def count(self, table: str) -> int:
+        """Rows of a table; 0 for a table that is absent."""
+        name = self._names.get(table.upper())
+        if name is None:
+            return 0
+        with self._guard(f"is damaged in {table}"):
+            row = self._connection.execute(f"SELECT count(*) FROM {_quote(name)}").fetchone()
+        return int(row[0])
+
+    def read(self, table: str, want: Mapping[str, Kind]) -> Rows:
+        """The wanted columns that exist, all of one length; see `Source.read`."""
+        declared = {column.lower(): column for column in self.columns(table)}
+        found = {column: kind for column, kind in want.items() if column.lower() in declared}
+        if not found:
+            return {}
+        parts = ", ".join(_expression(declared[column.lower()], kind) for column, kind in found.items())
+        sql = f"SELECT {parts} FROM {_quote(self._names[table.upper()])}"
+        with self._guard(f"is damaged in {table}"):
+            cursor = self._connection.execute(sql)
+            bounded = islice(cursor, self._most_rows() + 1)
+            if all(kind == "int" for kind in found.values()):
+                rows = _integers(bounded, tuple(found))
+            else:
+                rows = _mixed(bounded, found)
+        if len(next(iter(rows.values()))) > self._most_rows():
+            raise ExportError(f"{self._shown} is damaged in {table}: its rows repeat.", DAMAGED)
+        return rows
+
+    def _most_rows(self) -> int:
+        return self.size // _LEAST_ROW_BYTES + 1000
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _expression(column: str, kind: Kind) -> str:
+    """SQL that gives the asked type whatever is stored; exports have integers as text, text as blobs."""
+    quoted = _quote(column)
+    if kind == "int":
+        # -9223372036854775808 is no integer literal of SQLite, so it is computed.
+        return f"IFNULL(CAST({quoted} AS INTEGER), -9223372036854775807 - 1)"
+    return f"CAST({quoted} AS {'TEXT' if kind == 'text' else 'REAL'})"
+
+
+def _integers(rows: Iterable[tuple[int, ...]], names: tuple[str, ...]) -> Rows:
+    """Integer rows as columns, without a Python list of rows between."""
+    import numpy as np
+
+    flat = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+    table = flat.reshape(-1, len(names))
+    return {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(names)}
+
+
+def _mixed(rows: Iterator[tuple[Any, ...]], kinds: Mapping[str, Kind]) -> Rows:
+    """Rows with text as columns, chunk by chunk, so that at most one chunk of rows exists at a time."""
+    import numpy as np
+
+    chunks: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in kinds}
+    while part := list(islice(rows, _CHUNK)):
+        for (name, kind), values in zip(kinds.items(), zip(*part, strict=True), strict=True):
+            chunks[name].append(_array(values, kind))
+    return {
+        name: np.concatenate(chunks[name]) if chunks[name] else _array((), kind)
+        for name, kind in kinds.items()
+    }
+
+
+def _array(values: tuple[Any, ...], kind: Kind) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    if kind == "int":
+        return np.array(values, dtype=np.int64)
+    if kind == "real":
+        return np.array(values, dtype=np.float64)
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
+
+
+def _reason(error: Exception) -> str:
+    """What SQLite says, in a few words and without the path."""
+    text = str(error).lower()
+    reasons: dict[str, str] = {
+        "interrupted": "it took more steps than a sound file of this size can need",
+        "malformed": "its pages do not fit together",
+        "not a database": "it is not a database, or its first page is damaged",
+        "locked": "another program has locked it",
+        "too big": "a value is longer than the file",
+        "disk i/o": "it cannot be read to the end",
+    }
+    return next((reason for word, reason in reasons.items() if word in text), text or type(error).__name__)
+
+
