@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +126,7 @@ FRAMES: dict[str, tuple[Column, ...]] = {
         *_SPAN,
         *_PROCESS,
         *_PLACE,
-        *_names(kind="`context`, `event`, `stream` (host waits), `stream_wait` (a stream waits for an event)."),
+        *_names(kind="`context`, `event`, `stream` (host waits), `stream_wait` (a stream waits)."),
     ),
     "nvtx": (
         *_SPAN,
@@ -201,22 +202,20 @@ def empty(frame: str) -> pd.DataFrame:
     return pd.DataFrame({c.name: pd.Series([], dtype=_dtype(c)) for c in FRAMES[frame]})
 
 
-def _dtype(column: Column) -> object:
+def _dtype(column: Column) -> Any:
     import pandas as pd
 
-    if column.dtype != "category":
-        return column.dtype
-    return pd.CategoricalDtype(pd.Index([], dtype=object))
+    return column.dtype if column.dtype != "category" else pd.CategoricalDtype(pd.Index([], dtype=object))
 
 
-def conform(frame: str, data: dict[str, object]) -> pd.DataFrame:
+def conform(frame: str, data: Mapping[str, Any]) -> pd.DataFrame:
     """A frame of this kind from its columns, in the documented order; raises where one is missing."""
     import pandas as pd
 
     result = pd.DataFrame({c.name: data[c.name] for c in FRAMES[frame]}, copy=False)
     for c in FRAMES[frame]:
         if str(result[c.name].dtype) != c.dtype:
-            result[c.name] = result[c.name].astype(c.dtype)
+            result[c.name] = result[c.name].astype(_dtype(c))
     return result
 
 

@@ -6,7 +6,7 @@ import gzip
 import shutil
 import subprocess
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from nsysmodel.errors import ExportError
 
@@ -37,7 +37,7 @@ def decompress(path: Path, folder: Path, *, gzipped: bool) -> Path:
 
 def _reader(path: Path, gzipped: bool) -> IO[bytes]:
     if gzipped:
-        return gzip.open(path, "rb")
+        return cast("IO[bytes]", gzip.open(path, "rb"))
     import zstandard
 
     # Parallel compressors write many frames; the default reader stops after the first.

@@ -12,7 +12,7 @@ from nsysmodel.export.source import NULL, Kind, Rows
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".arrows", ".feather", ".ipc")
@@ -51,7 +51,7 @@ class FolderSource:
             path = self._files[key][1]
             with self._guard(table):
                 if path.suffix.lower() in PARQUET:
-                    import pyarrow.parquet as pq
+                    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
                     self._columns[key] = tuple(pq.read_schema(path).names)
                 else:
@@ -66,7 +66,7 @@ class FolderSource:
         path = self._files[key][1]
         with self._guard(table):
             if path.suffix.lower() in PARQUET:
-                import pyarrow.parquet as pq
+                import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
                 return int(pq.read_metadata(path).num_rows)
             return int(self._arrow_table(key).num_rows)
@@ -90,7 +90,7 @@ class FolderSource:
         path = self._files[key][1]
         if path.suffix.lower() not in PARQUET:
             return self._arrow_table(key)
-        import pyarrow.parquet as pq
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         # A single file, not a dataset: a folder named `x=1` above it must not become a column.
         return pq.ParquetFile(path).read(columns=names)
@@ -127,7 +127,7 @@ def _array(column: pa.ChunkedArray, kind: Kind) -> np.ndarray[Any, Any]:
     """A column as numpy, with `NULL`, NaN or None where it has no value."""
     import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

@@ -1,4 +1,4 @@
-"""Frames of what ran on the host: API calls, synchronisations, graph nodes, profiler overhead and messages."""
+"""Frames of what ran on the host: API calls, waits, graph nodes, profiler overhead and messages."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 OVERHEAD = "PROFILER_OVERHEAD"
 GRAPH_NODES = ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS")
 
+_CALL_COLUMNS = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue")
 _RUNTIME_CLASS, _DRIVER_CLASS, _BACKTRACE_CLASS = 0, 1, 67
 _SUFFIX = re.compile(r"_v\d{3,}$")
 _PATH = re.compile(r"(?:[A-Za-z]:\\|~?/)[^\s,;'\"()<>]+")
@@ -39,8 +40,7 @@ _SOURCES = {0: "unknown", 1: "injection", 2: "daemon", 3: "analysis"}
 
 def api_calls(reader: Reader) -> pd.DataFrame:
     """One row per API call of the CUDA runtime and driver."""
-    wanted = (*ints(always=("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue")),)
-    rows, length = reader.rows(RUNTIME, wanted)
+    rows, length = reader.rows(RUNTIME, ints(always=_CALL_COLUMNS))
     if not length:
         return empty("api_calls")
     rows = _kept(rows, reader.sound(rows, "API calls") & _is_call(rows["eventClass"]))
@@ -55,7 +55,7 @@ def _calls(reader: Reader, rows: Rows) -> dict[str, Any]:
     names = reader.names(rows["nameId"], missing="<call without a name>")
     texts = [str(text) for text in names.categories]
     name = categories(names.codes.astype(np.int64), [_SUFFIX.sub("", text) for text in texts])
-    driver_names = np.array([text.startswith("cu") and not text.startswith("cuda") for text in texts], dtype=bool)
+    driver_names = np.array([not text.startswith("cuda") for text in texts], dtype=bool)
     by_name = driver_names[names.codes] if len(texts) else np.zeros(0, dtype=bool)
     event_class = rows["eventClass"]
     driver = (event_class == _DRIVER_CLASS) | ((event_class != _RUNTIME_CLASS) & by_name)
@@ -98,7 +98,7 @@ def _one_per_key(reader: Reader, rows: Rows) -> Mask:
         reader.note(
             "api_nested",
             "info",
-            f"{nested} API calls share process and correlation id with a call around them; the outer one counts.",
+            f"{nested} API calls share their correlation id with a call around them; the outer one counts.",
         )
     return kept
 

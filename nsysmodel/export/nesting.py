@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from nsysmodel.export.reader import PROCESS_MASK
@@ -29,8 +29,11 @@ def innermost(ranges: pd.DataFrame, thread: Ints, start: Ints, end: Ints) -> Int
     began = np.full(len(thread), np.iinfo(np.int64).min)
     ranges = ranges[ranges["end_ns"] > ranges["start_ns"]]
     points = _by_value(thread)
-    for key, group in ranges.groupby(["global_tid", "domain"], observed=True, sort=False):
-        at = points.get(int(key[0]))  # type: ignore[index, arg-type]
+    groups: Iterable[tuple[Any, pd.DataFrame]] = ranges.groupby(
+        ["global_tid", "domain"], observed=True, sort=False
+    )
+    for key, group in groups:
+        at = points.get(int(key[0]))
         if at is None:
             continue
         found = _innermost(group["start_ns"].to_numpy(), group["end_ns"].to_numpy(), start[at])

@@ -22,8 +22,6 @@ from nsysmodel.export.source import NULL, Rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsysmodel.export.reader import Ints
-
 NVTX = "NVTX_EVENTS"
 _MARK, _PUSH_POP, _START_END, _DOMAIN = 34, 59, 60, 75
 _TEXT_PUSH_POP, _TEXT_START_END = 70, 71
@@ -54,7 +52,8 @@ def nvtx(reader: Reader, last_ns: Callable[[], int]) -> pd.DataFrame:
     listed = np.isin(event, tuple(_KINDS)) & (start != NULL)
     if (is_open & listed).any():
         end = np.where(is_open, np.maximum(start, last_ns()), end)
-    kept = listed & reader.sound({"start": np.where(listed, start, 1), "end": np.where(listed, end, 1)}, "NVTX ranges")
+    times = {"start": np.where(listed, start, 1), "end": np.where(listed, end, 1)}
+    kept = listed & reader.sound(times, "NVTX ranges")
     thread = or_default(rows["globalTid"], 0)[kept]
     kind = np.where(mark, 2, np.where((event == _START_END) | (event == _TEXT_START_END), 1, 0))
     data = {
@@ -95,7 +94,9 @@ def _domains(reader: Reader, rows: Rows) -> pd.Categorical:
     process = or_default(rows["globalTid"], 0) & PROCESS_MASK
     created = rows["eventType"] == _DOMAIN
     made = _texts(reader, {name: values[created] for name, values in rows.items()})
-    names = dict(zip(zip(process[created].tolist(), domain[created].tolist(), strict=True), made, strict=True))
+    names = dict(
+        zip(zip(process[created].tolist(), domain[created].tolist(), strict=True), made, strict=True)
+    )
     keys = pd.MultiIndex.from_arrays([process, domain])
     codes, uniques = pd.factorize(keys)
     texts: list[str | None] = [

@@ -91,7 +91,9 @@ def open_source(path: str | os.PathLike[str]) -> Opened:
         return Opened(target)
     except OSError as error:
         reason = (error.strerror or "the file system refuses").lower()
-        raise ExportError(f"{target.name} cannot be read: {reason}.", "Check the path and permissions.") from error
+        raise ExportError(
+            f"{target.name} cannot be read: {reason}.", "Check the path and permissions."
+        ) from error
     except ValueError as error:
         raise ExportError("The path of the export is not a path.", "Check the path.") from error
 
@@ -122,7 +124,9 @@ def _not_sqlite(path: Path, head: bytes) -> ExportError:
     if not head:
         return ExportError(f"{name} is empty.", again)
     if head.startswith(b"version https://git-lfs"):
-        return ExportError(f"{name} is a Git LFS pointer, not the export itself.", f"git lfs pull --include {name}")
+        return ExportError(
+            f"{name} is a Git LFS pointer, not the export itself.", f"git lfs pull --include {name}"
+        )
     if path.suffix.lower() in (".parquet", ".pq", ".arrow", ".arrows"):
         return ExportError(f"{name} is one table of an export.", "Give the folder that holds all its tables.")
     if head.startswith(b"PK\x03\x04"):

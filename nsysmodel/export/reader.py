@@ -106,7 +106,9 @@ class Reader:
     def strings(self) -> dict[int, str]:
         """StringIds as a dictionary, read once."""
         if self._strings is None:
-            rows, _ = self.rows("StringIds", (Wanted("id", always=True), Wanted("value", "text", always=True)))
+            rows, _ = self.rows(
+                "StringIds", (Wanted("id", always=True), Wanted("value", "text", always=True))
+            )
             pairs = zip(rows["id"].tolist(), rows["value"].tolist(), strict=True)
             self._strings = {i: text for i, text in pairs if text is not None}
         return self._strings

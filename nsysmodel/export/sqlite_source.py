@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysmodel.errors import ExportError
-from nsysmodel.export.source import NULL, Kind, Rows
+from nsysmodel.export.source import Kind, Rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,5 +191,3 @@ def _reason(error: Exception) -> str:
         "disk i/o": "it cannot be read to the end",
     }
     return next((reason for word, reason in reasons.items() if word in text), text or type(error).__name__)
-
-
