@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
+from nsysmodel.export.joins import match
 from nsysmodel.intervals import Ints
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def build_activity(
     codes, names = _names(frames)
     correlation = _joined(frames, "correlation_id", -1)
     global_pid = _joined(frames, "global_pid", 0)
-    launch_start, launch_end, thread, blocks, graph_call = _launches(correlation, global_pid, api_calls)
+    launch_start, launch_end, thread, blocks, graph_call = _launches(frames, api_calls)
     kind = np.repeat(np.array(kinds, dtype=np.int8), counts)
     node = _joined(frames, "graph_node_id", -1)
     ops = np.full(sum(counts), -1, dtype=np.int32)
@@ -96,52 +97,22 @@ def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
 
 
 def _launches(
-    correlation: Ints, global_pid: Ints, api_calls: pd.DataFrame
+    frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame
 ) -> tuple[Ints, Ints, Ints, Bools, Bools]:
-    """Start, end and thread of the call that launched each row, whether it blocks, whether it is a graph's.
-
-    The outermost call wins where a runtime call wraps a driver call of the same correlation id.
-    """
-    none = np.full(correlation.size, -1, dtype=np.int64)
-    no = np.zeros(correlation.size, dtype=np.bool_)
-    calls = api_calls[api_calls["correlation_id"] > 0]
-    if len(calls) == 0:
-        return none, none, none, no, no
-    start = calls["start_ns"].to_numpy(dtype=np.int64)
-    ids = calls["correlation_id"].to_numpy(dtype=np.int64)
-    pids = calls["global_pid"].to_numpy(dtype=np.int64)
-    order = np.lexsort((start, ids, pids))
-    keys = np.stack([pids[order], ids[order]], axis=1)
-    outermost = np.ones(order.size, dtype=bool)
-    outermost[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-    order = order[outermost]
-    row = _lookup(pids[order], ids[order], global_pid, correlation)
-    found = (row >= 0) & (correlation > 0)
-    at = order[np.where(found, row, 0)]
-    end = calls["end_ns"].to_numpy(dtype=np.int64)
-    thread = calls["global_tid"].to_numpy(dtype=np.int64)
-    blocks = name_matches(calls["name"], BLOCKING_COPY)
-    graph = name_matches(calls["name"], r"GraphLaunch")
-    return (
-        np.where(found, start[at], -1),
-        np.where(found, end[at], -1),
-        np.where(found, thread[at], -1),
-        found & blocks[at],
-        found & graph[at],
+    """Start, end, thread of the call that launched each row; whether it blocks, whether a graph's."""
+    row = np.concatenate([match(frame, api_calls) for frame in frames])
+    if len(api_calls) == 0:
+        no = np.zeros(row.size, dtype=np.bool_)
+        return row, row, row, no, no
+    found = row >= 0
+    at = np.where(found, row, 0)
+    columns = ("start_ns", "end_ns", "global_tid")
+    start, end, thread = (
+        np.where(found, api_calls[column].to_numpy(dtype=np.int64)[at], -1) for column in columns
     )
-
-
-def _lookup(pids: Ints, ids: Ints, wanted_pid: Ints, wanted_id: Ints) -> Ints:
-    """Row of each wanted (process, id) in sorted unique keys; -1 where there is none."""
-    known, pid_code = np.unique(pids, return_inverse=True)
-    wanted_code = np.searchsorted(known, wanted_pid)
-    exists = wanted_code < known.size
-    exists[exists] = known[wanted_code[exists]] == wanted_pid[exists]
-    width = max(int(ids.max()), int(wanted_id.max(initial=0))) + 1
-    keys = pid_code * width + ids
-    wanted = np.where(exists, wanted_code, 0) * width + np.maximum(wanted_id, 0)
-    row = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    return np.where(exists & (keys[row] == wanted), row, -1).astype(np.int64)
+    blocks = name_matches(api_calls["name"], BLOCKING_COPY)
+    graph = name_matches(api_calls["name"], r"GraphLaunch")
+    return start, end, thread, found & blocks[at], found & graph[at]
 
 
 def _shared(correlation: Ints, global_pid: Ints) -> Bools:

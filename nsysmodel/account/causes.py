@@ -14,6 +14,7 @@ import numpy as np
 from nsysmodel import intervals
 from nsysmodel.account.build import BLOCKING_COPY, name_matches
 from nsysmodel.account.types import Activity, Bools
+from nsysmodel.export.joins import match
 from nsysmodel.intervals import Ints, Spans
 from nsysmodel.result import GAP_CAUSES
 
@@ -62,17 +63,13 @@ def host_waits(api_calls: pd.DataFrame, syncs: pd.DataFrame) -> HostWaits:
     """Synchronise and blocking copy calls, and recorded host waits (not those of streams for events)."""
     waiting = api_calls[name_matches(api_calls["name"], f"{WAITING}|{BLOCKING_COPY}")]
     host = syncs[~name_matches(syncs["kind"], "wait")]
+    call = match(host, api_calls)
     thread = np.full(len(host), -1, dtype=np.int64)
-    if len(host) and len(api_calls):
-        key = ["global_pid", "correlation_id"]
-        calls = api_calls[api_calls["correlation_id"] > 0].drop_duplicates(key).set_index(key)["global_tid"]
-        thread = calls.reindex(
-            list(zip(*(host[column] for column in key), strict=True)), fill_value=-1
-        ).to_numpy()
+    thread[call >= 0] = api_calls["global_tid"].to_numpy(np.int64)[call[call >= 0]]
     return HostWaits(
         np.concatenate([waiting["start_ns"].to_numpy(np.int64), host["start_ns"].to_numpy(np.int64)]),
         np.concatenate([waiting["end_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)]),
-        np.concatenate([waiting["global_tid"].to_numpy(np.int64), thread.astype(np.int64)]),
+        np.concatenate([waiting["global_tid"].to_numpy(np.int64), thread]),
     )
 
 

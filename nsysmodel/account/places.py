@@ -147,7 +147,7 @@ def _explain(
         said.append(f"host in {call or 'a synchronise call'} for {units.ns(median[rules.SYNC])}")
     if median[rules.LAUNCH_STARVED]:
         late = _median(np.maximum(activity.launch_start_ns[row[known]] - start[known], 0))
-        call = host.busiest(Spans(start, end), threads, "Launch")
+        call = host.busiest(Spans(start, end), threads, "Launch|Memcpy|Memset")
         what = f"{call} came {units.ns(late)} after the device ran dry" if call else "the launch came late"
         said.append(f"{units.ns(median[rules.LAUNCH_STARVED])} of launch ({what})")
     if median[rules.DEPENDENCY]:
@@ -163,6 +163,8 @@ def _dependency(activity: Activity, around: Neighbours, gap: Ints) -> str:
     """What something that was launched in time can have waited for."""
     before, after = around.before[gap], around.after[gap]
     both = (before >= 0) & (after >= 0)
+    if activity.in_graph[after[both]].all() and both.any():
+        return "launched in time, a CUDA graph starts here"
     same = activity.stream[before[both]] == activity.stream[after[both]]
     if same.all():
         return "launched in time, waited behind the kernel before it on its stream"
