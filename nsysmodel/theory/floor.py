@@ -47,7 +47,7 @@ def floor_of(cost: Cost, hardware: Hardware, *, link: str = "nvlink") -> Floor:
     Args:
         cost: work of one execution.
         hardware: peaks and bandwidths.
-        link: which link `cost.link_bytes` cross.
+        link: which link `cost.link_bytes` cross; PCIe where the device has no such link.
 
     Raises:
         HardwareError: the device has no peak for a number format that the cost uses.
@@ -66,7 +66,8 @@ def floor_of(cost: Cost, hardware: Hardware, *, link: str = "nvlink") -> Floor:
     memory_ns = hbm_memory_ns if in_cache else strict_memory_ns
     link_ns = 0.0
     if cost.link_bytes:
-        found = hardware.links.get(link)
+        # Without the link that was asked for, ranks talk over PCIe.
+        found = hardware.links.get(link) or hardware.links.get("pcie")
         if found is not None:
             link_ns = cost.link_bytes / found.bytes_per_s * 1e9
     roofs: list[tuple[float, Bound]] = [(memory_ns, "memory"), (compute_ns, "compute"), (link_ns, "link")]
