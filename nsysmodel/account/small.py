@@ -1,0 +1,173 @@
+"""Small kernels: the fixed cost of a launch, what small kernels add up to, what fusing them would save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nsysmodel.account.gaps import GapAccount
+from nsysmodel.account.types import KERNEL, Activity, Window, window_spans
+from nsysmodel.intervals import Ints
+from nsysmodel.result import GAP_CAUSES
+
+SHORT_NS: Final = 10_000
+FEWEST: Final = 10
+PERCENTILE: Final = 5
+SMALL_FACTOR: Final = 3
+MOST_RUNS: Final = 10
+
+
+def t0_ns(durations: Ints) -> int | None:
+    """The fixed cost of a kernel: the 5th percentile of the kernels shorter than 10 µs.
+
+    None where fewer than ten kernels are that short: then the export does not show it.
+
+    >>> t0_ns(np.array([1_400] * 5 + [2_000] * 15 + [800_000] * 80))
+    1400
+    """
+    short = np.sort(durations[(durations > 0) & (durations < SHORT_NS)])
+    if short.size < FEWEST:
+        return None
+    return int(short[(short.size - 1) * PERCENTILE // 100])
+
+
+@dataclass(frozen=True, slots=True)
+class SmallRun:
+    """Small kernels that follow each other on a stream, again and again.
+
+    Attributes:
+        labels: ops, or names where no op claims them, in order.
+        count: how often the run occurs in the windows.
+        total_ns: time of its kernels.
+        saving_ns: upper bound of what one fused kernel in their place would save: Σ − longest.
+    """
+
+    labels: tuple[str, ...]
+    count: int
+    total_ns: int
+    saving_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SmallKernels:
+    """Small kernels in the windows.
+
+    Attributes:
+        t0_ns: fixed cost of a kernel.
+        limit_ns: a kernel of at most this is small.
+        count, total_ns: small kernels over all windows.
+        windows: number of windows, for means per step.
+        fusion_saving_ns: upper bound over all runs.
+        runs: the runs that would save most.
+    """
+
+    t0_ns: int
+    limit_ns: int
+    count: int
+    total_ns: int
+    windows: int
+    fusion_saving_ns: int
+    runs: tuple[SmallRun, ...]
+
+
+def small_kernels(
+    activity: Activity, windows: Sequence[Window], op_labels: Sequence[str], names: Sequence[str]
+) -> SmallKernels | None:
+    """What small kernels cost; None where the export does not show T0."""
+    kernels = activity.take(np.flatnonzero(activity.kind == KERNEL))
+    cost = t0_ns(kernels.end_ns - kernels.start_ns)
+    if cost is None:
+        return None
+    limit = SMALL_FACTOR * cost
+    kernels = kernels.take(np.lexsort((kernels.start_ns, kernels.stream)))
+    duration = kernels.end_ns - kernels.start_ns
+    inside = started_in(kernels.start_ns, windows)
+    small = (duration <= limit) & (inside >= 0)
+    runs = _runs(kernels, small, inside, [*op_labels, *names], len(op_labels))
+    return SmallKernels(
+        t0_ns=cost,
+        limit_ns=limit,
+        count=int(small.sum()),
+        total_ns=int(duration[small].sum()),
+        windows=len(windows),
+        fusion_saving_ns=sum(run.saving_ns for run in runs),
+        runs=runs[:MOST_RUNS],
+    )
+
+
+def started_in(start_ns: Ints, windows: Sequence[Window]) -> Ints:
+    """Place of the window in which each activity starts; -1 for none."""
+    spans = window_spans(windows)
+    if not windows:
+        return np.full(start_ns.size, -1, dtype=np.int64)
+    place = np.searchsorted(spans.start, start_ns, side="right").astype(np.int64) - 1
+    return np.where((place >= 0) & (start_ns < spans.end[np.maximum(place, 0)]), place, -1)
+
+
+def _runs(
+    kernels: Activity, small: np.ndarray, inside: Ints, texts: Sequence[str], ops: int
+) -> tuple[SmallRun, ...]:
+    """Runs of at least two small kernels, neighbours on their stream and in one window."""
+    rows = np.flatnonzero(small)
+    if rows.size == 0:
+        return ()
+    first = np.ones(rows.size, dtype=bool)
+    first[1:] = (np.diff(rows) != 1) | (np.diff(kernels.stream[rows]) != 0) | (np.diff(inside[rows]) != 0)
+    begin = np.flatnonzero(first)
+    length = np.diff(np.append(begin, rows.size))
+    duration = (kernels.end_ns - kernels.start_ns)[rows]
+    total = np.add.reduceat(duration, begin)
+    saving = total - np.maximum.reduceat(duration, begin)
+    label = np.where(kernels.op[rows] >= 0, kernels.op[rows], kernels.name[rows] + ops).astype(np.int64)
+    # Equal runs have equal length, ends and weighted sum of labels; good enough to group by.
+    weight = np.arange(rows.size, dtype=np.int64) - np.repeat(begin, length) + 1
+    mark = np.add.reduceat(label * weight, begin)
+    key = np.stack([length, label[begin], label[begin + length - 1], mark], axis=1)
+    _, group, example = _unique_rows(key)
+    found = []
+    for code, at in enumerate(example.tolist()):
+        if length[at] < 2:
+            continue
+        mine = group == code
+        named = tuple(texts[text] for text in label[begin[at] : begin[at] + length[at]].tolist())
+        found.append(SmallRun(named, int(mine.sum()), int(total[mine].sum()), int(saving[mine].sum())))
+    return tuple(sorted(found, key=lambda run: (-run.saving_ns, run.labels)))
+
+
+def _unique_rows(key: Ints) -> tuple[Ints, Ints, Ints]:
+    found, example, group = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    return found, group.reshape(-1).astype(np.int64), example.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCost:
+    """What launching costs the windows.
+
+    Attributes:
+        starved_ns: idle time because the launch came late.
+        launches: launch calls whose work starts in the windows.
+        in_graphs: share of kernels in the windows that CUDA graphs run.
+        graph_saving_ns: upper bound of what launching everything through CUDA graphs would save.
+    """
+
+    starved_ns: int
+    launches: int
+    in_graphs: float
+    graph_saving_ns: int
+
+
+def launch_cost(activity: Activity, windows: Sequence[Window], gaps: GapAccount) -> LaunchCost:
+    """What launching costs, and the most that CUDA graphs could save of it."""
+    rows = np.flatnonzero(started_in(activity.start_ns, windows) >= 0)
+    starved = int(gaps.by_window[:, GAP_CAUSES.index("launch_starved")].sum())
+    known = activity.correlation_id[rows] > 0
+    graphed = activity.in_graph[rows]
+    return LaunchCost(
+        starved_ns=starved,
+        launches=int(np.unique(activity.correlation_id[rows][known]).size),
+        in_graphs=float(graphed.mean()) if rows.size else 0.0,
+        graph_saving_ns=starved,
+    )
