@@ -16,7 +16,8 @@ from fixtures.rows import NONE
 from fixtures.schema import PROFILES, columns, parse_version
 from fixtures.target import SYNTHETIC, SYNTHETIC_KEY, sync_type
 
-TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+TRACES = FIXTURES.parents[1] / "shared" / "traces"
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
@@ -214,3 +215,9 @@ def test_building_twice_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
         first, second = first[100:], second[100:]
     assert first == second
     assert len(first) <= 200_000
+
+
+def test_readme_names_every_export() -> None:
+    readme = (FIXTURES / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z0-9.-]+)`", readme))
+    assert set(GENERATIONS) <= named
