@@ -220,6 +220,7 @@ def _cpu(entry: Cpu, sources: Mapping[str, str]) -> Hardware:
         origins={
             **{name: _sentence(value, sources) for name, value in named.items() if value is not None},
             **{f"peak.{dtype}": DERIVED_CPU_PEAK for dtype in entry.simd_width},
+            **{f"link.{kind}": _sentence(value, sources) for kind, value in entry.links.items()},
         },
         flop_per_cycle_per_sm={dtype: 2 * width * fma for dtype, width in entry.simd_width.items()},
         notes=(entry.note,) if entry.note else (),
