@@ -1,0 +1,1 @@
+"""Which kernel is which op of the model: vocabulary, steps, layers, alignment."""

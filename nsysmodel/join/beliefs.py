@@ -1,0 +1,248 @@
+"""How well a kernel fits an op, as costs: its class, its name, the words in it, and what physics allows.
+
+A cost of 0 is a clean match. Nothing here looks at the order of kernels; that is the aligner's part.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from nsysmodel.join.template import FORBIDDEN, Template
+from nsysmodel.join.types import Floats
+from nsysmodel.join.viterbi import Costs
+from nsysmodel.join.vocabulary import KernelClass
+from nsysmodel.model.types import Op
+
+EAGER_CLASSES = frozenset(
+    {
+        "elementwise",
+        "reduce",
+        "copy_cast",
+        "memcpy_memset",
+        "sampling",
+        "router_topk",
+        "embedding",
+        "activation",
+    }
+)
+GEMM_CLASSES = frozenset({"gemm", "moe_gemm"})
+ATTENTION_CLASSES = frozenset({"attention_decode", "attention_prefill"})
+OPAQUE_CLASSES = frozenset({"other"})
+MISFIT = 14.0
+"""Cost of a kernel of a plainly different kind; above any `extra`, so it is never the cheapest."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpBelief:
+    """What `data/ops.yaml` says of one op id; see there."""
+
+    missing: float
+    split: float
+    eager: frozenset[str]
+    needs: frozenset[str]
+    generic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A launch identity: kernel name with its launch shape, and how long it typically runs."""
+
+    kernel_class: KernelClass
+    name: str
+    median_ns: float
+    count: int
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    import yaml
+
+    text = (resources.files("nsysmodel.join") / "data" / "ops.yaml").read_text("utf-8")
+    table: dict[str, Any] = yaml.safe_load(text)
+    return table
+
+
+def op_belief(op: Op) -> OpBelief:
+    """The beliefs about an op; by its id, else by what it costs."""
+    table = _table()
+    heavy = op.cost.weight_bytes > 1e5 or not op.optional
+    fallback = table["defaults"]["heavy" if heavy else "small"]
+    entry = {**fallback, **table["ops"].get(op.id, {})}
+    missing = float(entry["missing"])
+    if op.optional:
+        missing = min(missing, float(table["defaults"]["optional"]["missing"]) * 2)
+    return OpBelief(
+        missing=missing,
+        split=float(entry["split"]),
+        eager=frozenset(entry.get("eager", ())),
+        needs=frozenset(entry.get("needs", ())),
+        generic=str(entry.get("generic", "")),
+    )
+
+
+def skip_costs(ops: Sequence[Op]) -> dict[str, float]:
+    """Cost of leaving each op unserved, by op id."""
+    return {op.id: op_belief(op).missing for op in ops}
+
+
+def extra_cost(kernel: KernelClass) -> float:
+    """Cost of taking a kernel as serving nothing in the model."""
+    table = _table()["extra"]
+    return float(table.get(kernel.kernel_class, table["default"]))
+
+
+def class_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
+    """Cost of a kernel of this class opening an op, before physics."""
+    if _covers(kernel, op, belief):
+        return 0.0
+    if kernel.covers and kernel.kernel_class not in GEMM_CLASSES:
+        return MISFIT if kernel.confidence >= 0.7 else 2.0
+    found = kernel.kernel_class
+    if found in op.classes:
+        return 0.1 * op.classes.index(found) + _norm_fit(kernel, op, belief)
+    if found in ATTENTION_CLASSES and ATTENTION_CLASSES & set(op.classes):
+        return 0.5
+    if found in GEMM_CLASSES and GEMM_CLASSES & set(op.classes):
+        return 1.2
+    if found in EAGER_CLASSES and kernel.traits & belief.eager and not belief.needs:
+        return 0.5
+    if belief.needs and found in belief.needs:
+        return 1.5
+    if "opaque" in kernel.traits or found in OPAQUE_CLASSES:
+        return _opaque_cost(kernel, op)
+    return MISFIT
+
+
+def stay_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
+    """Cost of a kernel being a further kernel of the op that the kernel before it served."""
+    found = kernel.kernel_class
+    if found in EAGER_CLASSES and kernel.traits & belief.eager:
+        return 0.08
+    if _covers(kernel, op, belief):
+        return belief.split
+    if found == "attention_combine" and ATTENTION_CLASSES & set(op.classes):
+        return 0.0
+    if found in op.classes:
+        return belief.split + 0.1 * op.classes.index(found)
+    if found in belief.needs:
+        return belief.split
+    if unnamed(kernel) and op.optional and not GEMM_CLASSES & set(op.classes):
+        return 0.3
+    if found in GEMM_CLASSES and GEMM_CLASSES & set(op.classes):
+        return belief.split + 1.2
+    return MISFIT
+
+
+def physics_cost(median_ns: float, floor_ns: float, hard_floor_ns: float) -> float:
+    """Cost of an op of this floor taking this long; nothing below a few µs, where launches decide.
+
+    A kernel that would beat the hard floor is unlikely to be this op; one that is many times slower is a
+    little less likely than a close one. The logarithm of measured / (1.4 floor) has no unit.
+    """
+    if floor_ns < 1500 and median_ns < 25_000:
+        return 0.0
+    ratio = median_ns / max(floor_ns, 1500.0)
+    cost = min(2.5, 0.6 * abs(math.log(max(ratio, 1e-3) / 1.4)))
+    if hard_floor_ns > 3000 and median_ns < 0.6 * hard_floor_ns:
+        cost += 2.5
+    return cost
+
+
+def costs_of(
+    template: Template, identities: Sequence[Identity], floors: Mapping[int, tuple[float, float]]
+) -> Costs:
+    """Belief costs of every identity at every slot.
+
+    Args:
+        template: the slots.
+        identities: launch identities of the sequence.
+        floors: by index into `template.ops`: (floor, hard floor) in ns.
+    """
+    beliefs = [op_belief(op) for op in template.ops]
+    count, slots = len(identities), len(template.ops)
+    enter = np.full((count, slots + 1), FORBIDDEN)
+    stay = np.full((count, slots + 1), FORBIDDEN)
+    extra = np.array([extra_cost(identity.kernel_class) for identity in identities])
+    for k, op in enumerate(template.ops):
+        floor_ns, hard_ns = floors.get(k, (0.0, 0.0))
+        for i, identity in enumerate(identities):
+            cost = class_cost(identity.kernel_class, op, beliefs[k])
+            if op.pattern:
+                cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
+            if cost < MISFIT:
+                cost += physics_cost(identity.median_ns, floor_ns, hard_ns)
+            enter[i, k] = cost
+            stay[i, k] = stay_cost(identity.kernel_class, op, beliefs[k])
+    enter_slots, stay_slots = enter[:, template.slot_op], stay[:, template.slot_op]
+    _refund_fused(template, identities, beliefs, enter_slots)
+    return Costs(enter_slots, stay_slots, extra)
+
+
+def _refund_fused(
+    template: Template, identities: Sequence[Identity], beliefs: Sequence[OpBelief], enter: Floats
+) -> None:
+    """A kernel that does a, b and c enters at c; the skipped a and b are not missing.
+
+    The refund is the skip cost of the slots it covers, and it is given only where they stand right before.
+    """
+    fused = [i for i, identity in enumerate(identities) if len(identity.kernel_class.covers) > 1]
+    for g, group in enumerate(template.groups):
+        for w in range(1, len(group.ops)):
+            for i in fused:
+                kernel = identities[i].kernel_class
+                here = group.ops[w]
+                if not _covers(kernel, here, beliefs[template.slot_op[g, w]]):
+                    continue
+                refund, back = 0.0, w - 1
+                while back >= 0 and (
+                    _covers(kernel, group.ops[back], beliefs[template.slot_op[g, back]])
+                    or template.skip[g, back] == 0
+                ):
+                    refund += template.skip[g, back]
+                    back -= 1
+                enter[i, g, w] -= refund
+
+
+def covers_op(kernel: KernelClass, op: Op) -> bool:
+    """True where the vocabulary says that this kernel does this op."""
+    return _covers(kernel, op, op_belief(op))
+
+
+def _covers(kernel: KernelClass, op: Op, belief: OpBelief) -> bool:
+    """True where the vocabulary says that this kernel does this op."""
+    if op.id in kernel.covers:
+        return True
+    return bool(belief.generic) and op.id != "qk_norm" and belief.generic in kernel.covers
+
+
+def _norm_fit(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
+    """A q/k norm and a layer norm share a class; their traits tell them apart."""
+    if belief.generic != "norm":
+        return 0.0
+    if op.id == "qk_norm":
+        return 0.0 if "qk_norm" in kernel.traits else (2.5 if "residual" in kernel.traits else 0.8)
+    return 2.5 if "qk_norm" in kernel.traits else 0.0
+
+
+def unnamed(kernel: KernelClass) -> bool:
+    """True for a compiler's kernel whose name tells nothing (`triton_poi_fused_3`): small, and one of its ops."""
+    return "opaque" in kernel.traits and kernel.engine in ("inductor", "triton")
+
+
+def _opaque_cost(kernel: KernelClass, op: Op) -> float:
+    """A name that says nothing: a compiler's kernel is a small op, any other may be a heavy one.
+
+    An unknown kernel is never taken for a small op: a debug check would then hide under its name.
+    """
+    heavy = bool((GEMM_CLASSES | ATTENTION_CLASSES | {"ssm"}) & set(op.classes))
+    if unnamed(kernel):
+        return MISFIT if heavy else 0.6
+    return 1.5 if heavy else MISFIT

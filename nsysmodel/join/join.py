@@ -1,0 +1,156 @@
+"""The join of one device: helpers, alignment, steps, layers, ledger; on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from nsysmodel.hardware.types import Hardware
+from nsysmodel.join.beliefs import skip_costs
+from nsysmodel.join.glue import attach_helpers
+from nsysmodel.join.labels import Chain, chain_labels
+from nsysmodel.join.ledger import complete_steps, refusals_of
+from nsysmodel.join.markers import Marker, step_of_launches
+from nsysmodel.join.sequence import Sequence, align, identify, op_floors
+from nsysmodel.join.steps import number_steps
+from nsysmodel.join.template import cyclic, linear
+from nsysmodel.join.types import Ints, Join, Labels, StepWindow
+from nsysmodel.join.vocabulary import Vocabulary
+from nsysmodel.join.windows import boundaries, judge
+from nsysmodel.model.types import StepModel
+
+NEAR = 2
+"""Layers by which a step may be off and still be aligned layer by layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWork:
+    """What the join reads of one process and device.
+
+    Attributes:
+        kernels: kernel rows by start (columns of `Run.kernels`).
+        activity_start_ns, activity_end_ns: everything that the device runs, by start.
+        launch_start_ns: launching call of each kernel, -1 unknown.
+        graph_launch: correlation id where a kernel is a node of a CUDA graph, else -1.
+        markers: step markers of the process.
+    """
+
+    kernels: pd.DataFrame
+    activity_start_ns: Ints
+    activity_end_ns: Ints
+    launch_start_ns: Ints
+    graph_launch: Ints
+    markers: Seq[Marker] = ()
+
+
+def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabulary: Vocabulary) -> Join:
+    """Give each kernel of a device its step, layer and op.
+
+    Raises:
+        HardwareError: the device has no peak for a number format of the model.
+    """
+    sequence = identify(work.kernels, vocabulary)
+    helps = attach_helpers(work.kernels, sequence)
+    order = np.flatnonzero(helps < 0)
+    all_ops = [op for _, op in model.places()]
+    template = cyclic(model, skip_costs(all_ops))
+    path, costs = align(template, sequence, order, op_floors(template, hardware))
+    chain = chain_labels(template, path, costs, sequence.identity[order], sequence.identities)
+    numbered, method = number_steps(work, chain, order)
+    chain = _refine(model, hardware, sequence, order, numbered)
+    labels = _spread(chain, order, helps, len(work.kernels))
+    steps = _windows(work, labels, chain, order)
+    kernel_ns, layers_found = _per_step(work.kernels, labels, len(steps))
+    steps = [replace(step, layers=int(found)) for step, found in zip(steps, layers_found, strict=True)]
+    complete, closure = complete_steps(labels, steps, model)
+    steps = judge(steps, kernel_ns, len(model.layers), complete)
+    refusals, missing, diagnostics = refusals_of(work.kernels, labels, steps, model, closure, hardware)
+    return Join(labels, tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics)
+
+
+def _refine(model: StepModel, hardware: Hardware, sequence: Sequence, order: Ints, chain: Chain) -> Chain:
+    """Align a step layer by layer where the free count of layers came out a little off."""
+    steps = np.unique(chain.step[chain.step >= 0])
+    if not len(steps):
+        return chain
+    found = np.array([_layers(chain, step) for step in steps])
+    expected = len(model.layers)
+    off = steps[(found != expected) & (np.abs(found - expected) <= NEAR)]
+    if not len(off):
+        return chain
+    template = linear(model, skip_costs([op for _, op in model.places()]))
+    floors = op_floors(template, hardware)
+    names = list(chain.labels)
+    op, layer = chain.op.copy(), chain.layer.copy()
+    first, confidence = chain.first.copy(), chain.confidence.copy()
+    for step in off:
+        rows = np.flatnonzero(chain.step == step)
+        path, costs = align(template, sequence, order[rows], floors)
+        part = chain_labels(template, path, costs, sequence.identity[order[rows]], sequence.identities)
+        if len(np.unique(part.layer[part.layer >= 0])) != expected:
+            continue
+        codes = np.array([_code(names, label) for label in part.labels] or [0], np.int64)
+        op[rows] = np.where(part.op >= 0, codes[np.maximum(part.op, 0)], -1)
+        layer[rows], first[rows], confidence[rows] = part.layer, part.first, part.confidence
+    return Chain(op, layer, chain.step, first, confidence, tuple(names))
+
+
+def _code(names: list[str], label: str) -> int:
+    if label not in names:
+        names.append(label)
+    return names.index(label)
+
+
+def _layers(chain: Chain, step: int) -> int:
+    layer = chain.layer[chain.step == step]
+    return int(layer.max()) + 1 if len(layer) else 0
+
+
+def _spread(chain: Chain, order: Ints, helps: Ints, count: int) -> Labels:
+    """Labels of all kernels; helpers take those of the kernel they help and execute nothing."""
+    step, layer = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    op, executions = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    confidence = np.zeros(count)
+    step[order], layer[order], op[order] = chain.step, chain.layer, chain.op
+    executions[order], confidence[order] = chain.first & (chain.op >= 0), chain.confidence
+    helpers = np.flatnonzero(helps >= 0)
+    for array in (step, layer, op, confidence):
+        array[helpers] = array[helps[helpers]]
+    return Labels(step, layer, op, confidence, executions, chain.labels)
+
+
+def _windows(work: DeviceWork, labels: Labels, chain: Chain, order: Ints) -> list[StepWindow]:
+    """Windows of the numbered steps; kernels between two steps are moved to the step their window holds."""
+    starts = work.kernels["start_ns"].to_numpy(np.int64)
+    owned = np.flatnonzero((labels.step >= 0) & (labels.op >= 0))
+    numbers = np.unique(labels.step[owned])
+    if not len(numbers):
+        return []
+    row_of = np.searchsorted(work.activity_start_ns, starts, side="left")
+    first = [int(row_of[owned[labels.step[owned] == n]].min()) for n in numbers]
+    last = [int(row_of[owned[labels.step[owned] == n]].max()) for n in numbers]
+    cuts = boundaries(work.activity_start_ns, work.activity_end_ns, last[:-1], first[1:])
+    opening = [first[0], *cuts]
+    begins = [int(work.activity_start_ns[row]) for row in opening]
+    ends = [*begins[1:], int(work.activity_end_ns[first[-1] :].max())]
+    window_of = np.searchsorted(np.array(begins), starts, side="right") - 1
+    labels.step[:] = window_of
+    return [
+        StepWindow(index, begin, end, 0) for index, (begin, end) in enumerate(zip(begins, ends, strict=True))
+    ]
+
+
+def _per_step(kernels: pd.DataFrame, labels: Labels, count: int) -> tuple[Ints, Ints]:
+    """Kernel time and layers of each step."""
+    duration = kernels["duration_ns"].to_numpy(np.int64)
+    inside = labels.step >= 0
+    kernel_ns, layers = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    np.add.at(kernel_ns, labels.step[inside], duration[inside])
+    np.maximum.at(layers, labels.step[inside], labels.layer[inside] + 1)
+    return kernel_ns, layers
+
+
+__all__ = ["DeviceWork", "join_device", "step_of_launches"]

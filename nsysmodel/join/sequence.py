@@ -1,0 +1,157 @@
+"""From a kernel sequence to slots: identities, two passes of alignment, and what each kernel serves.
+
+The second pass knows what the first one learned: a launch identity that served one op a hundred times is
+unlikely to serve another one once. That is how a layer is learned and checked on all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from nsysmodel.hardware.types import Hardware
+from nsysmodel.join.beliefs import MISFIT, Identity, costs_of, op_belief
+from nsysmodel.join.template import Template
+from nsysmodel.join.types import Floats, Ints
+from nsysmodel.join.viterbi import Costs, Path, best_path
+from nsysmodel.join.vocabulary import Vocabulary
+from nsysmodel.theory.floor import floor_of
+
+LEARN_FROM = 8
+"""Instances of an identity below which nothing is learned from it."""
+SEPARATE = 0.55
+"""Logarithm of the least ratio between two groups of durations of one launch (a factor of 1.73)."""
+SPLIT_FROM_NS = 4000
+"""Durations below which nothing is split: small kernels jitter by more than that."""
+MOST_SURPRISE = 2.0
+"""Most that what was learned may add to a cost: rare is not impossible, an LM head runs once a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Kernels as identities.
+
+    Attributes:
+        identity: identity of each kernel, in row order of the frame.
+        identities: what each identity is.
+    """
+
+    identity: Ints
+    identities: tuple[Identity, ...]
+
+
+def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
+    """Number the launch identities (name, grid, block) of a kernel frame.
+
+    The name alone is never an identity: one GEMM kernel serves many roles, and its grid tells them apart.
+    """
+    names = kernels["name"].astype("category")
+    keys = [names.cat.codes.to_numpy(np.int64)]
+    keys += [kernels[column].to_numpy(np.int64) for column in ("grid_x", "grid_y", "grid_z", "block_x")]
+    table = pd.DataFrame(dict(enumerate(keys)))
+    launch = table.groupby(list(table.columns), sort=False).ngroup().to_numpy(np.int64)
+    duration = kernels["duration_ns"].to_numpy(np.int64)
+    identity = _split_by_duration(launch, duration)
+    count = int(identity.max()) + 1 if len(identity) else 0
+    first = np.zeros(count, np.int64)
+    first[identity[::-1]] = np.arange(len(identity) - 1, -1, -1)
+    durations = pd.Series(duration).groupby(identity)
+    median, number = durations.median().to_numpy(float), durations.size().to_numpy()
+    texts = [str(text) for text in names.cat.categories]
+    codes = keys[0][first]
+    classes = vocabulary.classify_all([texts[code] for code in codes])
+    identities = tuple(
+        Identity(found, texts[code], float(m), int(n))
+        for found, code, m, n in zip(classes, codes, median, number, strict=True)
+    )
+    return Sequence(identity, identities)
+
+
+def _split_by_duration(launch: Ints, duration: Ints) -> Ints:
+    """Identities of launches, those that run in clearly separate durations split.
+
+    One kernel at one grid may serve two products of the same width and very different depth; their durations
+    then form two groups with nothing between. Few stragglers make no group of their own.
+    """
+    if not len(launch):
+        return launch
+    order = np.lexsort((duration, launch))
+    log = np.log(np.maximum(duration[order], 1).astype(float))
+    same = launch[order][1:] == launch[order][:-1]
+    apart = np.diff(log) > SEPARATE
+    long = duration[order][1:] > SPLIT_FROM_NS
+    cluster = np.concatenate(([0], np.cumsum(~same | (apart & long))))
+    size = np.bincount(cluster)
+    # The number of the launch's first cluster stands for clusters too small to mean anything.
+    home = np.concatenate(([0], np.maximum.accumulate(np.where(~same, np.arange(1, len(log)), 0))))
+    total = np.bincount(launch)[launch[order]]
+    small = size[cluster] < np.maximum(4, 0.02 * total)
+    biggest = _biggest(cluster[home], cluster, size)
+    result = np.empty(len(launch), np.int64)
+    result[order] = np.where(small, biggest, cluster)
+    return np.unique(result, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _biggest(home: Ints, cluster: Ints, size: Ints) -> Ints:
+    """For each row the largest cluster of its launch; `home` is the first cluster of the launch."""
+    table = pd.DataFrame({"home": home, "cluster": cluster, "size": size[cluster]}).drop_duplicates("cluster")
+    best = table.sort_values(["home", "size"]).groupby("home")["cluster"].last()
+    return best.reindex(home).to_numpy(np.int64)
+
+
+def op_floors(template: Template, hardware: Hardware) -> dict[int, tuple[float, float]]:
+    """(floor, hard floor) in ns of each op of a template; ops that cannot be judged have none."""
+    floors: dict[int, tuple[float, float]] = {}
+    for index, op in enumerate(template.ops):
+        if not op.judged:
+            continue
+        floor = floor_of(op.cost, hardware)
+        hard_ns = floor_of(op.min_cost, hardware).hbm_ns if op.min_cost is not None else floor.hbm_ns
+        floors[index] = (floor.ns, hard_ns)
+    return floors
+
+
+def align(
+    template: Template,
+    sequence: Sequence,
+    order: Ints,
+    floors: Mapping[int, tuple[float, float]],
+) -> tuple[Path, Costs]:
+    """Align the kernels `order` (row numbers) with a template, twice.
+
+    Returns the second path and the costs it was found with.
+    """
+    costs = costs_of(template, sequence.identities, floors)
+    chain = sequence.identity[order]
+    path = best_path(template, costs, chain)
+    learned = _learn(template, costs, chain, path, len(sequence.identities))
+    return best_path(template, learned, chain), learned
+
+
+def _learn(template: Template, costs: Costs, chain: Ints, path: Path, count: int) -> Costs:
+    """Costs raised where an identity would do what it hardly ever did in the first pass."""
+    served = np.where(path.slot >= 0, template.slot_op[path.group, path.slot], len(template.ops))
+    ids, inverse = _op_ids(template)
+    table: Floats = np.zeros((count, len(ids) + 1))
+    np.add.at(table, (chain, np.append(inverse, len(ids))[served]), 1.0)
+    number = table.sum(axis=1, keepdims=True)
+    surprise = -np.log((table + 0.2) / (number + 0.4))
+    surprise[number[:, 0] < LEARN_FROM] = 0.0
+    surprise = np.minimum(surprise, MOST_SURPRISE)
+    by_slot = surprise[:, np.append(inverse, len(ids))[template.slot_op]]
+    enter = np.where(costs.enter < MISFIT, costs.enter + by_slot, costs.enter)
+    return Costs(enter, costs.stay, costs.extra + surprise[:, -1])
+
+
+def _op_ids(template: Template) -> tuple[list[str], Ints]:
+    """Distinct op families, and for each op of the template its number among them.
+
+    Norms are one family: the final norm runs once a step with the kernel of all the others.
+    """
+    family = [op_belief(op).generic or op.id for op in template.ops]
+    ids = list(dict.fromkeys(family))
+    number = {op_id: index for index, op_id in enumerate(ids)}
+    return ids, np.array([number[op_id] for op_id in family], np.int64)

@@ -1,0 +1,146 @@
+"""The places of a step that kernels can take: a model's ops laid out as slots in groups.
+
+A group is a run of slots that is passed through in order: the head, one layer kind (or one layer), the tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmodel.join.types import Floats, Ints
+from nsysmodel.model.types import Op, StepModel
+
+FORBIDDEN = 1e6
+"""Cost of what must not happen; finite, so that sums stay ordered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A run of slots. `layer` is its layer number, or -1; `kind` is `head`, `tail` or a layer kind."""
+
+    kind: str
+    layer: int
+    ops: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Groups and the cost of going from one to another.
+
+    Attributes:
+        groups: head, layers or layer kinds, tail.
+        ops: the distinct ops of all slots.
+        slot_op: [groups, width] index into `ops`; -1 pads short groups.
+        skip: [groups, width] cost of leaving a slot unserved; 0 in the padding.
+        transition: [groups, groups] cost of entering a group after leaving another.
+        start: [groups] cost of entering a group first.
+        finish: [groups] cost of ending in a group.
+        ragged: cost of beginning or ending in the middle of a group.
+    """
+
+    groups: tuple[Group, ...]
+    ops: tuple[Op, ...]
+    slot_op: Ints
+    skip: Floats
+    transition: Floats
+    start: Floats
+    finish: Floats
+    ragged: float
+
+    @property
+    def missing(self) -> Floats:
+        """Cost of leaving out each whole group."""
+        total: Floats = self.skip.sum(axis=1)
+        return total
+
+
+def with_eager_order(ops: Sequence[Op]) -> tuple[Op, ...]:
+    """The ops of a layer with the extra places that engines use for them.
+
+    With separate gate and up projections the activation may run between them and again after them
+    (silu(gate), up, multiply), so `act` gets a second place.
+    """
+    result: list[Op] = []
+    ids = [op.id for op in ops]
+    split = "gate_proj" in ids and "up_proj" in ids
+    act = next((op for op in ops if op.id == "act"), None)
+    for op in ops:
+        result.append(op)
+        if split and act is not None and op.id == "gate_proj":
+            result.append(act)
+    return tuple(result)
+
+
+def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
+    """One group per layer *structure*; the layers are counted, not prescribed.
+
+    Layer kinds with the same op ids share a group: they differ in cost, not in what runs. A path that goes
+    through the head begins a new step.
+    """
+    kinds: dict[tuple[str, ...], Group] = {}
+    sequence: list[tuple[str, ...]] = []
+    for name in model.layers:
+        ops = with_eager_order(model.kinds[name])
+        key = tuple(op.id for op in ops)
+        kinds.setdefault(key, Group(name, 0, ops))
+        sequence.append(key)
+    order = list(kinds)
+    groups = (Group("head", -1, model.head), *kinds.values(), Group("tail", -1, model.tail))
+    count = len(groups)
+    slot_op, ops, skip = _slots(groups, skip_cost)
+    missing = skip.sum(axis=1)
+    transition = np.full((count, count), 12.0)
+    position = {key: index + 1 for index, key in enumerate(order)}
+    for first, second in zip(sequence, sequence[1:], strict=False):
+        transition[position[first], position[second]] = 0.0
+    last, tail = position[sequence[-1]], count - 1
+    entry = position[sequence[0]]
+    transition[0, entry] = 0.0
+    transition[last, tail] = 0.0
+    transition[tail, 0] = 0.0
+    transition[tail, entry] = missing[0]
+    transition[last, 0] = missing[tail] + 1.0
+    for index in range(1, tail):
+        transition[index, tail] = min(transition[index, tail], 8.0)
+    transition[0, 0] = transition[tail, tail] = FORBIDDEN
+    return Template(groups, ops, slot_op, skip, transition, np.full(count, 2.0), np.zeros(count), 4.0)
+
+
+def linear(model: StepModel, skip_cost: dict[str, float]) -> Template:
+    """Every layer as a group of its own, in order, once."""
+    layers = tuple(
+        Group(kind, index, with_eager_order(model.kinds[kind])) for index, kind in enumerate(model.layers)
+    )
+    groups = (Group("head", -1, model.head), *layers, Group("tail", -1, model.tail))
+    slot_op, ops, skip = _slots(groups, skip_cost)
+    missing = skip.sum(axis=1)
+    before = np.concatenate(([0.0], np.cumsum(missing)))
+    # Going from group g to group h leaves out the groups between them.
+    transition = before[None, :-1] - before[1:, None]
+    transition[np.tril_indices(len(groups))] = FORBIDDEN
+    start = before[:-1].copy()
+    finish = before[-1] - before[1:]
+    return Template(groups, ops, slot_op, skip, transition, start, finish, FORBIDDEN)
+
+
+def _slots(groups: Sequence[Group], skip_cost: dict[str, float]) -> tuple[Ints, tuple[Op, ...], Floats]:
+    """Slot table, distinct ops and skip costs of the groups. Kinds may share an op id with other costs."""
+    width = max(1, *(len(group.ops) for group in groups))
+    slot_op = np.full((len(groups), width), -1, dtype=np.int64)
+    skip = np.zeros((len(groups), width))
+    ops: list[Op] = []
+    seen: dict[int, int] = {}
+    for g, group in enumerate(groups):
+        served: set[str] = set()
+        for w, op in enumerate(group.ops):
+            if id(op) not in seen:
+                seen[id(op)] = len(ops)
+                ops.append(op)
+            slot_op[g, w] = seen[id(op)]
+            # A second place of the same op costs nothing when unused.
+            skip[g, w] = 0.0 if op.id in served else skip_cost[op.id]
+            served.add(op.id)
+    return slot_op, tuple(ops), skip

@@ -1,0 +1,290 @@
+"""Measured against floor, op by op, over the used steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmodel.account.types import KERNEL
+from nsysmodel.hardware.types import Hardware
+from nsysmodel.join.types import Bools, Ints, Join
+from nsysmodel.judge.cases import Case
+from nsysmodel.model.types import Op, StepModel
+from nsysmodel.result import KernelUse, OpRow
+from nsysmodel.theory.cost import Cost, fused
+from nsysmodel.theory.floor import Floor, floor_of
+
+KERNEL_ROWS = 12
+"""Kernel shapes listed under an op."""
+LOW_CONFIDENCE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Floors of one op label over the used steps.
+
+    Attributes:
+        floor_ns, hbm_ns, strict_ns: sums over all executions, not rounded.
+        cost: summed cost.
+        one: the floor of a single, most frequent execution.
+        judged: False where the floor must not be compared.
+    """
+
+    floor_ns: float
+    hbm_ns: float
+    strict_ns: float
+    cost: Cost
+    one: Floor
+    op: Op
+    executions: int
+    judged: bool
+
+
+class PriceList:
+    """Floors by op id and layer; fused labels are priced as one kernel."""
+
+    def __init__(self, model: StepModel, hardware: Hardware) -> None:
+        self._hardware = hardware
+        self._by_kind = {kind: {op.id: op for op in ops} for kind, ops in model.kinds.items()}
+        self._ends = {op.id: op for op in (*model.head, *model.tail)}
+        self._layers = model.layers
+        self._cache: dict[tuple[str, str], tuple[Cost, Floor, Op, bool]] = {}
+
+    def at(self, label: str, layer: int) -> tuple[Cost, Floor, Op, bool] | None:
+        """(cost, floor, first op, judged) of one execution of a label in a layer (-1: head or tail)."""
+        kind = self._layers[layer] if 0 <= layer < len(self._layers) else ""
+        if (label, kind) not in self._cache:
+            found = [self._find(op_id, kind) for op_id in label.split("+")]
+            ops = [op for op in found if op is not None]
+            if not ops:
+                return None
+            cost = fused([op.cost for op in ops])
+            heaviest = max(ops, key=lambda op: op.cost.strict_bytes + op.cost.total_flop)
+            floor = floor_of(cost, self._hardware)
+            self._cache[label, kind] = (cost, floor, heaviest, all(op.judged for op in ops))
+        return self._cache[label, kind]
+
+    def _find(self, op_id: str, kind: str) -> Op | None:
+        """The op of this id: in its layer kind, in head and tail, else in any kind."""
+        if op_id in self._by_kind.get(kind, {}):
+            return self._by_kind[kind][op_id]
+        if op_id in self._ends:
+            return self._ends[op_id]
+        return next((ops[op_id] for ops in self._by_kind.values() if op_id in ops), None)
+
+
+def price(prices: PriceList, join: Join, inside: Bools) -> dict[str, Priced]:
+    """Floors of every op label that was served in the rows `inside`."""
+    result: dict[str, Priced] = {}
+    labels = join.labels
+    for code, label in enumerate(labels.op_labels):
+        rows = inside & (labels.op == code) & (labels.executions > 0)
+        layers, counts = np.unique(labels.layer[rows], return_counts=True)
+        parts = [
+            (prices.at(label, int(layer)), int(count)) for layer, count in zip(layers, counts, strict=True)
+        ]
+        known = [(part, count) for part, count in parts if part is not None]
+        if not known:
+            continue
+        usual = max(known, key=lambda pair: pair[1])[0]
+        summed = [cost * count for (cost, _, _, _), count in known]
+        whole = summed[0]
+        for cost in summed[1:]:
+            whole = whole + cost
+        result[label] = Priced(
+            floor_ns=sum(floor.ns * count for (_, floor, _, _), count in known),
+            hbm_ns=sum(floor.hbm_ns * count for (_, floor, _, _), count in known),
+            strict_ns=sum(floor.strict_ns * count for (_, floor, _, _), count in known),
+            cost=whole,
+            one=usual[1],
+            op=usual[2],
+            executions=sum(count for _, count in known),
+            judged=all(part[3] for part, _ in known),
+        )
+    return result
+
+
+def op_rows(
+    case: Case,
+    join: Join,
+    priced: Mapping[str, Priced],
+    measured_total: Mapping[str, int],
+    hardware: Hardware,
+    t0_ns: float,
+    layers: int,
+) -> tuple[OpRow, ...]:
+    """One row per op label, the largest excess first.
+
+    Args:
+        measured_total: integer ns of each label over the used steps, from the account.
+        t0_ns: fixed cost of a launch.
+    """
+    labels = join.labels
+    used = [step.index for step in join.used]
+    inside = np.isin(labels.step, used)
+    duration = case.kernels["duration_ns"].to_numpy(np.int64)
+    kernel_time = int(duration[inside].sum())
+    rows = []
+    for code, label in enumerate(labels.op_labels):
+        if label not in priced or label not in measured_total:
+            continue
+        mask = inside & (labels.op == code)
+        rows.append(
+            _row(
+                case,
+                join,
+                label,
+                priced[label],
+                mask,
+                measured_total[label],
+                hardware,
+                t0_ns,
+                len(used),
+                kernel_time,
+                layers,
+            )  # fmt: skip
+        )
+    return tuple(
+        sorted(rows, key=lambda row: -(row.excess_ns if row.excess_ns is not None else row.measured_ns))
+    )
+
+
+def _row(
+    case: Case,
+    join: Join,
+    label: str,
+    priced: Priced,
+    mask: Bools,
+    total_ns: int,
+    hardware: Hardware,
+    t0_ns: float,
+    steps: int,
+    kernel_time: int,
+    layers: int,
+) -> OpRow:
+    labels, duration = join.labels, case.kernels["duration_ns"].to_numpy(np.int64)
+    own = duration[mask]
+    floor_total = round(priced.floor_ns) if priced.judged else None
+    latency = priced.one.ns < t0_ns
+    confidence = float(np.average(labels.confidence[mask], weights=np.maximum(own, 1))) if len(own) else 0.0
+    seconds = total_ns / 1e9
+    ratio = total_ns / priced.floor_ns if priced.judged and priced.floor_ns > 0 and not latency else None
+    flop, hbm = priced.cost.total_flop, priced.cost.hbm_bytes
+    counted = hbm if priced.one.basis == "hbm" else priced.cost.strict_bytes
+    executions = _execution_ns(labels.step[mask], labels.executions[mask], own)
+    return OpRow(
+        op=label,
+        instances=priced.executions,
+        kernels_per_instance=len(own) / max(priced.executions, 1),
+        measured_ns=total_ns / steps,
+        floor_ns=priced.floor_ns / steps if priced.judged else None,
+        ratio=ratio,
+        excess_ns=(total_ns - priced.floor_ns) / steps if priced.judged else None,
+        bound="latency" if latency else priced.one.bound,
+        flop=flop / steps,
+        hbm_bytes=hbm / steps,
+        confidence=round(confidence, 4),
+        share=total_ns / kernel_time if kernel_time else 0.0,
+        flags=("low_confidence",) if confidence < LOW_CONFIDENCE else (),
+        total_ns=total_ns,
+        floor_total_ns=floor_total,
+        strict_bytes=priced.cost.strict_bytes / steps,
+        floor_hbm_ns=priced.hbm_ns / steps if priced.judged else None,
+        floor_strict_ns=priced.strict_ns / steps if priced.judged else None,
+        floor_basis=priced.one.basis,
+        latency_floor_ns=priced.executions * max(priced.one.ns, t0_ns) / steps if latency else None,
+        flop_per_s=flop / seconds if seconds and priced.judged else None,
+        bytes_per_s=counted / seconds if seconds and priced.judged else None,
+        fraction_of_peak=1 / ratio if ratio else None,
+        intensity=flop / counted if counted else None,
+        dtype=priced.one.dtype or max(priced.cost.flop, key=lambda d: priced.cost.flop[d], default=""),
+        expected_instances=round(
+            steps * sum(join.closure.get(i, (0.0, 0.0))[0] for i in label.split("+")[:1])
+        ),
+        median_ns=int(np.median(executions)) if len(executions) else 0,
+        p05_ns=int(np.percentile(executions, 5)) if len(executions) else 0,
+        p95_ns=int(np.percentile(executions, 95)) if len(executions) else 0,
+        formula=priced.op.formula,
+        kernels=kernel_uses(case, mask, op=label, limit=KERNEL_ROWS),
+        layers_ns=_by_layer(labels.layer[mask], own, layers, steps),
+    )
+
+
+def _execution_ns(step: Ints, executions: Ints, duration: Ints) -> Ints:
+    """Time of each execution: its opening kernel and the further kernels up to the next opening one."""
+    if not len(duration):
+        return duration
+    number = np.maximum(np.cumsum(executions) - 1, 0)
+    result = np.zeros(int(number.max()) + 1, np.int64)
+    np.add.at(result, number, duration)
+    return result
+
+
+def _by_layer(layer: Ints, duration: Ints, layers: int, steps: int) -> tuple[float, ...]:
+    """Mean measured ns of an op in each layer; empty for ops of head and tail."""
+    inner = (layer >= 0) & (layer < layers)
+    if not inner.any() or not steps:
+        return ()
+    sums = np.zeros(layers, np.int64)
+    np.add.at(sums, layer[inner], duration[inner])
+    return tuple(float(value) / steps for value in sums)
+
+
+def kernel_uses(
+    case: Case,
+    mask: Bools | Ints,
+    *,
+    op: str | None = None,
+    limit: int | None = None,
+    classes: Mapping[str, str] | None = None,
+) -> tuple[KernelUse, ...]:
+    """Kernels by name and launch shape, most time first."""
+    frame = case.kernels[mask]
+    if not len(frame):
+        return ()
+    shape = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
+    groups = frame.groupby(shape, observed=True, sort=False)["duration_ns"]
+    table = groups.agg(["size", "sum", "median", "min", "max"]).sort_values(
+        ["sum", "size"], ascending=False, kind="stable"
+    )
+    whole = int(frame["duration_ns"].sum())
+    rows = table.head(limit) if limit else table
+    return tuple(
+        KernelUse(
+            name=str(key[0]),
+            grid="×".join(str(n) for n in key[1:4]),
+            block="×".join(str(n) for n in key[4:7]),
+            instances=int(row.size_),
+            total_ns=int(row.sum_),
+            median_ns=int(row.median_),
+            min_ns=int(row.min_),
+            max_ns=int(row.max_),
+            kernel_class=(classes or {}).get(str(key[0]), ""),
+            op=op,
+            share=int(row.sum_) / whole if whole else 0.0,
+        )
+        for key, row in zip(
+            rows.index, rows.rename(columns=lambda c: f"{c}_").itertuples(index=False), strict=True
+        )
+    )
+
+
+def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -> dict[str, int]:
+    """Kernel time of each op label inside the windows, kernels clipped to them."""
+    start = case.kernels["start_ns"].to_numpy(np.int64)
+    end = case.kernels["end_ns"].to_numpy(np.int64)
+    result: dict[str, int] = {}
+    total = np.zeros(len(start), np.int64)
+    for low, high in windows:
+        total += np.maximum(np.minimum(end, high) - np.maximum(start, low), 0)
+    for code, label in enumerate(join.labels.op_labels):
+        mask = join.labels.op == code
+        clipped = int(total[mask].sum())
+        if clipped:
+            result[label] = clipped
+    return result
+
+
+__all__ = ["KERNEL", "PriceList", "Priced", "kernel_uses", "measured_by_op", "op_rows", "price"]

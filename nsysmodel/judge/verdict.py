@@ -1,0 +1,100 @@
+"""The verdict: one sentence, why, and whether it may be said at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nsysmodel import units
+from nsysmodel.hardware.types import Hardware
+from nsysmodel.model.types import StepModel
+from nsysmodel.result import DeviceResult, OpRow, Verdict
+from nsysmodel.workload import Workload
+
+MOST_BEATEN = 0.25
+"""Share of the floor that ops well below their floor may have before nothing is believed."""
+BEATEN = 0.9
+WEIGHTY_NS = 3000.0
+
+
+def beaten(ops: Sequence[OpRow], hardware: Hardware) -> tuple[OpRow, ...]:
+    """Ops that ran well below their floor, judged against the larger of datasheet and pin rate."""
+    grace = max(1.0, hardware.pin_bandwidth_bytes_per_s / hardware.bandwidth_bytes_per_s.value)
+    return tuple(
+        op
+        for op in ops
+        if op.ratio is not None
+        and op.ratio * grace < BEATEN
+        and op.floor_ns is not None
+        and op.floor_ns / max(op.instances, 1) >= 0
+        and op.median_ns > WEIGHTY_NS
+    )
+
+
+def impossible(ops: Sequence[OpRow], hardware: Hardware, workload: Workload) -> str:
+    """Why the floors cannot be right, with the value that would fit; empty where they can."""
+    low = beaten(ops, hardware)
+    whole = sum(op.floor_ns or 0.0 for op in ops)
+    part = sum(op.floor_ns or 0.0 for op in low)
+    if not whole or part < MOST_BEATEN * whole:
+        return ""
+    worst = min(low, key=lambda op: op.ratio or 1.0)
+    fit = _what_fits(worst, low, workload)
+    return (
+        f"{len(low)} ops with {100 * part / whole:.0f} % of the floor ran faster than the hardware allows "
+        f"({worst.op}: {units.ratio(worst.ratio)} of its floor); the measurement or the model is wrong.{fit}"
+    )
+
+
+def _what_fits(worst: OpRow, low: Sequence[OpRow], workload: Workload) -> str:
+    """The parameter value that would explain the fastest op."""
+    ratio = worst.ratio or 1.0
+    if {op.op for op in low} <= {"attention"}:
+        context = int(workload.context.value * ratio)
+        return f" A context of at most {context} would fit (--context)."
+    if worst.bound == "compute" and workload.new_tokens > 1:
+        return (
+            f" At most {max(1, int(workload.new_tokens * ratio))} tokens a step would fit "
+            "(--batch, --tokens), or a faster number format (--dtype)."
+        )
+    shards = max(2, round(1 / ratio))
+    return f" Weights of {ratio:.2g} times the bytes would fit: --tp {shards}, or --quant, --dtype."
+
+
+def run_line(model: StepModel, workload: Workload) -> str:
+    """Model and workload in a few words, assumed values marked."""
+    parts = []
+    for name in ("phase", "batch", "tokens", "context"):
+        if name == "tokens" and workload.phase.value == "decode" and workload.tokens.value == 1:
+            continue
+        sourced = getattr(workload, name)
+        text = str(sourced.value) if name == "phase" else f"{name} {sourced.value}"
+        parts.append(text + (" (assumed)" if sourced.source == "assumed" else ""))
+    return f"{model.name}, {', '.join(parts)}"
+
+
+def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Verdict:
+    """The sentence for a device that was judged."""
+    step = device.step
+    assumed = [name for name in ("batch", "context", "tokens") if getattr(workload, name).source == "assumed"]
+    if workload.phase.value == "decode" and "tokens" in assumed:
+        assumed.remove("tokens")
+    told = [f"{name} {getattr(workload, name).value}" for name in assumed]
+    assuming = f", assuming {' and '.join(told)}" if told else ""
+    headline = (
+        f"A step takes {units.ns(step.measured_ns)}; the model says {units.ns(step.floor_ns)}{assuming}. "
+        f"That is {units.percent(step.fraction_of_roofline)} of the roofline."
+    )
+    reasons: list[str] = []
+    worst = [op for op in device.ops if op.excess_ns is not None and op.excess_ns > 0][:1]
+    for op in worst:
+        times = f" ({units.ratio(op.ratio)} its floor)" if op.ratio is not None else " (bound by launches)"
+        reasons.append(f"The largest excess is {op.op}: {units.ns(op.excess_ns)} a step{times}.")
+    steps = max(device.steps.used, 1)
+    idle = sum(device.gaps.by_cause.values())
+    if device.window_total_ns:
+        reasons.append(
+            f"The device idles {units.ns(idle / steps)} a step ({units.percent(idle / device.window_total_ns)})."
+        )
+    unclaimed = 1 - device.coverage.kernel_time_modeled
+    reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
+    return Verdict("ok", headline, tuple(reasons))
