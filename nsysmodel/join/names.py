@@ -46,7 +46,7 @@ class NormalisedName:
 
 _ACTIVITY = re.compile(r"\s*\[?(?:CUDA )?(memcpy|memset)\b[ _-]*([A-Za-z2]*)", re.IGNORECASE)
 _ENDS_CUT = re.compile(r"(?:\.\.\.|…)\s*>*\s*$")
-_ANONYMOUS = re.compile(r"\(anonymous(?: namespace)?\)::|<unnamed>::|\{anonymous\}::|_GLOBAL__N_\w+::")
+_ANONYMOUS = re.compile(r"\(anonymous(?: namespace)?\)::|<?unnamed>::|\{anonymous\}::|_GLOBAL__N_\w+::")
 _OPERATOR_CALL = re.compile(r"operator ?\(\)")
 _LAMBDA = re.compile(r"[\[{]?\blambda ?\(((?:[^()]|\([^()]*\))*)\)(?:#(\d+)| \(instance (\d+)\))[\]}]?")
 _CAST_OF_VALUE = re.compile(

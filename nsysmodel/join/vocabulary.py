@@ -7,17 +7,16 @@ work, the ops that a fused kernel is known to do, and words that tell two kernel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
+from nsysmodel.join.matching import IS_INDUCTOR, Matcher, Subject, aten_words, words_of
 from nsysmodel.join.names import NormalisedName, normalise
 from nsysmodel.join.rulefile import (
     KERNEL_CLASSES,
-    Conditions,
     Helper,
     KernelClassName,
     RuleFile,
@@ -62,75 +61,7 @@ class KernelClass:
     weight_dtype: str = ""
 
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_NOT_WORD = re.compile(r"[^a-z0-9]+")
-_INDUCTOR = re.compile(r"^triton_(?:poi|red|per|tem|for|spl|mm)_fused")
-
-
-def words_of(base: str, neighbours: Sequence[str] = ()) -> str:
-    """Return the lower-case words of a function's name, joined by underscores.
-
-    >>> words_of("FusedAddRMSNormKernel")
-    'fused_add_rms_norm_kernel'
-    >>> words_of("triton_red_fused_machete_mm_mul_silu", ["machete_mm"])
-    'triton_red_fused_mul_silu'
-    """
-    text = _NOT_WORD.sub("_", _CAMEL.sub("_", base).lower()).strip("_")
-    for phrase in neighbours:
-        if phrase in text:
-            text = re.sub(rf"(?:^|_){re.escape(phrase)}(?=_|$)", "", text)
-    return text
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """The parts of one name that conditions look at."""
-
-    base: str
-    namespace: str
-    template: str
-    anywhere: str
-    word: str
-
-
-_SUBJECT_OF = {
-    "base": ("base", True),
-    "namespace": ("namespace", True),
-    "template": ("template", True),
-    "anywhere": ("anywhere", True),
-    "word": ("word", True),
-    "not_base": ("base", False),
-    "not_word": ("word", False),
-    "not_template": ("template", False),
-}
-
-
-class _Matcher:
-    """Conditions whose regular expressions are compiled when they are first needed."""
-
-    __slots__ = ("_compiled", "_sources")
-
-    def __init__(self, conditions: Conditions) -> None:
-        self._sources: list[tuple[str, str, bool]] = []
-        for field, (part, wanted) in _SUBJECT_OF.items():
-            source = getattr(conditions, field)
-            if source:
-                bounded = rf"(?:^|_)(?:{source})(?=_|$)" if part == "word" else source
-                self._sources.append((part, bounded, wanted))
-        self._compiled: list[tuple[str, re.Pattern[str], bool]] | None = None
-
-    def match(self, subject: _Subject) -> dict[str, str] | None:
-        """Return the named groups where every condition holds, else None."""
-        if self._compiled is None:
-            self._compiled = [(part, re.compile(source), wanted) for part, source, wanted in self._sources]
-        groups: dict[str, str] = {}
-        for part, pattern, wanted in self._compiled:
-            found = pattern.search(getattr(subject, part))
-            if (found is not None) is not wanted:
-                return None
-            if found is not None and pattern.groupindex:
-                groups.update(found.groupdict(default=""))
-        return groups
+_Ranked = tuple[RuleModel, Matcher, RuleFile]
 
 
 class Vocabulary:
@@ -145,15 +76,13 @@ class Vocabulary:
             files: rule files, first wins.
             covers: op ids that a class covers where a rule names none.
         """
-        self._rules: list[tuple[RuleModel, _Matcher, RuleFile]] = [
-            (rule, _Matcher(rule), file) for file in files for rule in file.rules
-        ]
-        self._traits: list[tuple[TraitModel, _Matcher]] = [
-            (trait, _Matcher(trait)) for file in files for trait in file.traits
+        self._rules: list[_Ranked] = [(rule, Matcher(rule), file) for file in files for rule in file.rules]
+        self._traits: list[tuple[TraitModel, Matcher]] = [
+            (trait, Matcher(trait)) for file in files for trait in file.traits
         ]
         self._covers = covers or {}
         self._neighbours = sorted({n for file in files for n in file.neighbours}, key=len, reverse=True)
-        self._known: dict[NormalisedName, KernelClass] = {}
+        self._by_function: dict[tuple[str, str], list[_Ranked]] = {}
         self._by_name: dict[str, KernelClass] = {}
 
     def classify(self, name: str) -> KernelClass:
@@ -176,25 +105,37 @@ class Vocabulary:
 
     def _decide(self, name: NormalisedName) -> KernelClass:
         subject = self._subject(name)
-        for rule, matcher, file in self._rules:
-            groups = matcher.match(subject)
-            if groups is not None:
-                return self._build(rule, file, groups, subject)
+        for rule, matcher, file in self._candidates(subject):
+            if matcher.fits_template(subject):
+                return self._build(rule, file, matcher.groups(subject), subject)
         traits = self._traits_of("other", subject) | {"opaque"}
         return KernelClass("other", traits=frozenset(traits))
 
-    def _subject(self, name: NormalisedName) -> _Subject:
-        is_inductor = _INDUCTOR.match(name.base) is not None
+    def _candidates(self, subject: Subject) -> list[_Ranked]:
+        """Return the rules that the function's name admits, up to the first that needs no more."""
+        key = (subject.namespace, subject.base)
+        known = self._by_function.get(key)
+        if known is None:
+            known = self._by_function[key] = []
+            for ranked in self._rules:
+                if ranked[1].fits_name(subject):
+                    known.append(ranked)
+                    if not ranked[1].needs_template():
+                        break
+        return known
+
+    def _subject(self, name: NormalisedName) -> Subject:
+        is_inductor = IS_INDUCTOR.match(name.base) is not None
         words = words_of(name.base, self._neighbours if is_inductor else ())
-        return _Subject(name.base, name.namespace, name.template, name.text, words)
+        return Subject(name.base, name.namespace, words, name.template, name.text)
 
     def _build(
-        self, rule: RuleModel, file: RuleFile, groups: dict[str, str], subject: _Subject
+        self, rule: RuleModel, file: RuleFile, groups: dict[str, str], subject: Subject
     ) -> KernelClass:
         kind = rule.kernel_class
         traits = set(rule.traits) | self._traits_of(kind, subject)
-        if _INDUCTOR.match(subject.base):
-            traits |= _aten_words(subject.word)
+        if IS_INDUCTOR.match(subject.base):
+            traits |= aten_words(subject.word)
         weight = file.weight_types.get(int(groups.get("ggml_type") or -1), "")
         if weight:
             traits.add(f"w_{weight}")
@@ -212,26 +153,14 @@ class Vocabulary:
             weight_dtype=weight,
         )
 
-    def _traits_of(self, kind: KernelClassName, subject: _Subject) -> set[str]:
+    def _traits_of(self, kind: KernelClassName, subject: Subject) -> set[str]:
         return {
             trait.trait
             for trait, matcher in self._traits
-            if (not trait.classes or kind in trait.classes) and matcher.match(subject) is not None
+            if (not trait.classes or kind in trait.classes)
+            and matcher.fits_name(subject)
+            and matcher.fits_template(subject)
         }
-
-
-_PHRASES = ("rms_norm", "fused_add_rms_norm", "index_select", "to_copy", "masked_fill", "index_put")
-
-
-def _aten_words(words: str) -> set[str]:
-    """Return the ATen words in an inductor kernel's name, single and joined.
-
-    >>> sorted(_aten_words("triton_red_fused_to_copy_mean_rsqrt"))
-    ['copy', 'mean', 'rsqrt', 'to', 'to_copy']
-    """
-    body = _INDUCTOR.sub("", words).strip("_")
-    single = {word for word in body.split("_") if word and not word.isdigit()}
-    return single | {phrase for phrase in _PHRASES if f"_{phrase}_" in f"_{body}_"}
 
 
 def load(extra: Sequence[Path] = ()) -> Vocabulary:
