@@ -46,7 +46,7 @@ def facts(run: Run) -> ExportFacts:
         graph_traces=len(traces),
         nvtx_ranges=int((nvtx["kind"] != "mark").sum()),
         span_ns=_span(active),
-        synthetic="NSYSMODEL_SYNTHETIC" in run.metadata,
+        synthetic=run.synthetic,
         processes=len(processes),
         devices=len(places),
     )

@@ -1,9 +1,12 @@
-"""What the reader of a report must know about an export (placeholder: filled next)."""
+"""What is wrong or incomplete in an export: what it means for a report, and what to do about it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from nsysmodel.export import findings_events as events
+from nsysmodel.export import findings_recording as recording
 from nsysmodel.result import Diagnostic
 
 if TYPE_CHECKING:
@@ -11,6 +14,29 @@ if TYPE_CHECKING:
 
 
 def findings(run: Run) -> list[Diagnostic]:
-    """Findings of an export."""
-    _ = run.facts
-    return []
+    """All findings of an export, in the order in which they matter."""
+    return [found for check in _CHECKS if (found := check(run)) is not None]
+
+
+_CHECKS: tuple[Callable[[Run], Diagnostic | None], ...] = (
+    recording.gpu_activity_missing,
+    recording.graphs_traced_whole,
+    recording.trimmed,
+    recording.lost_events,
+    recording.filtered,
+    events.kernels_without_launch,
+    events.launches_without_kernel,
+    events.kernels_before_launch,
+    events.gpu_unknown,
+    recording.contains_load,
+    events.profiler_overhead,
+    events.several_places,
+    events.negative_times,
+    events.normalised,
+    events.mig,
+    events.graphs_by_call,
+    events.open_ranges,
+    recording.schema,
+    recording.absent,
+    recording.synthetic,
+)

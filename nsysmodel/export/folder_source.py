@@ -66,7 +66,7 @@ class FolderSource:
         path = self._files[key][1]
         with self._guard(table):
             if path.suffix.lower() in PARQUET:
-                import pyarrow.parquet as pq  # type: ignore[import-untyped]
+                import pyarrow.parquet as pq
 
                 return int(pq.read_metadata(path).num_rows)
             return int(self._arrow_table(key).num_rows)
@@ -90,7 +90,7 @@ class FolderSource:
         path = self._files[key][1]
         if path.suffix.lower() not in PARQUET:
             return self._arrow_table(key)
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq
 
         # A single file, not a dataset: a folder named `x=1` above it must not become a column.
         return pq.ParquetFile(path).read(columns=names)

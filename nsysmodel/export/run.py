@@ -17,6 +17,7 @@ from nsysmodel.result import Diagnostic, ExportFacts
 if TYPE_CHECKING:
     import pandas as pd
 
+SYNTHETIC = "NSYSMODEL_SYNTHETIC"
 META_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
@@ -151,6 +152,13 @@ class Run:
         return found
 
     @property
+    def synthetic(self) -> bool:
+        """True where a script wrote the export; those without a metadata table say so in a string."""
+        if self.metadata:
+            return SYNTHETIC in self.metadata
+        return any(SYNTHETIC in text for text in self._reader.strings().values())
+
+    @property
     def facts(self) -> ExportFacts:
         """What the export holds, in numbers."""
         from nsysmodel.export.facts import facts
@@ -199,7 +207,7 @@ class Run:
         return min(max([*ends, 0]), 4 * 10**18 - 1)
 
 
-_SHOWN_METADATA = ("EXPORT_PRODUCT_", "EXPORT_SCHEMA_", "EXPORT_LAZY", "NSYSMODEL_SYNTHETIC", "DERIVED")
+_SHOWN_METADATA = ("EXPORT_PRODUCT_", "EXPORT_SCHEMA_", "EXPORT_LAZY", SYNTHETIC)
 _SHOWN_PARAMETERS = ("LAZY", "TABLES_TO_EXPORT", "TIMES_TO_EXPORT", "TIME_NORMALIZE", "TIME_SHIFT")
 
 

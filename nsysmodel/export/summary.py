@@ -1,0 +1,162 @@
+"""Statistics of kernels, copies and memsets by group, computed as nsys computes its own summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from nsysmodel.export.reader import Ints
+    from nsysmodel.export.run import Run
+
+KernelGroup = Literal["name", "short", "grid", "op", "stream", "device", "nvtx"]
+STATISTICS = ("time_pct", "total_ns", "instances", "avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns")
+NO_RANGE = "<no range>"
+NO_OP = "<unmodeled>"
+
+_PLACES = {"stream": ("process", "device", "stream"), "device": ("process", "device")}
+
+
+def kernel_summary(run: Run, by: KernelGroup = "name", kernels: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Kernel time by group, most time first.
+
+    The numbers are those of `cuda_gpu_kern_sum`: `time_pct` of the time of all kernels, `stddev_ns` the
+    sample standard deviation (0 for a single instance).
+
+    Args:
+        run: the export.
+        by: `name`, `short` (short name), `grid` (name and launch shape), `stream`, `device`, `nvtx` (deepest
+            range around the launch), `op` (needs a column `op` in `kernels`).
+        kernels: some rows of `run.kernels()`; all of them where None.
+
+    Returns:
+        `time_pct, total_ns, instances, avg_ns, med_ns, min_ns, max_ns, stddev_ns`, then what identifies the
+        group, with `name` last where there is one.
+    """
+    kernels = run.kernels() if kernels is None else kernels
+    return grouped(kernels, _kernel_keys(run, by, kernels))
+
+
+def _kernel_keys(run: Run, by: KernelGroup, kernels: pd.DataFrame) -> dict[str, Any]:
+    """Columns that identify a group, in the order in which they are shown."""
+    if by in _PLACES:
+        return {column: kernels[column] for column in _PLACES[by]}
+    if by == "short":
+        return {"name": kernels["short_name"]}
+    if by == "grid":
+        return {"grid": shape(kernels, "grid"), "block": shape(kernels, "block"), "name": kernels["name"]}
+    if by == "nvtx":
+        from nsysmodel.export.joins import nvtx_of
+
+        return {"name": _filled(nvtx_of(run, kernels), NO_RANGE)}
+    if by == "op":
+        return {"op": _filled(kernels["op"], NO_OP)}
+    return {"name": kernels["name"]}
+
+
+def shape(kernels: pd.DataFrame, what: Literal["grid", "block"]) -> pd.Categorical:
+    """Launch shapes as text: `80x1x1`."""
+    import pandas as pd
+
+    from nsysmodel.export.reader import categories
+
+    columns = [kernels[f"{what}_{axis}"].to_numpy() for axis in "xyz"]
+    codes, uniques = pd.factorize(pd.MultiIndex.from_arrays(columns))
+    return categories(codes, ["x".join(str(int(size)) for size in sizes) for sizes in uniques])
+
+
+def _filled(names: pd.Series[Any], none: str) -> pd.Series[Any]:
+    import pandas as pd
+
+    if not isinstance(names.dtype, pd.CategoricalDtype):
+        names = names.astype("category")
+    if none not in names.cat.categories:
+        names = names.cat.add_categories([none])
+    return names.fillna(none)
+
+
+def grouped(rows: pd.DataFrame, keys: dict[str, Any], sums: Sequence[str] = ()) -> pd.DataFrame:
+    """The statistics of `duration_ns` by group, and the sums of further integer columns.
+
+    Medians and standard deviations come from one sort by group and duration; integers stay integers.
+    """
+    import numpy as np
+    import pandas as pd
+
+    frame = pd.DataFrame({name: _plain(values) for name, values in keys.items()}, copy=False)
+    if not len(rows):
+        return pd.DataFrame({name: _empty(name) for name in (*STATISTICS, *sums, *keys)})
+    group = frame.groupby(list(keys), observed=True, sort=False, dropna=False).ngroup().to_numpy()
+    duration = rows["duration_ns"].to_numpy()
+    order = np.lexsort((duration, group))
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    result = _statistics(duration[order], starts)
+    for column in sums:
+        result[column] = np.add.reduceat(rows[column].to_numpy()[order], starts)
+    heads = frame.iloc[order[starts]].reset_index(drop=True)
+    table = pd.concat([pd.DataFrame(result), heads], axis=1)
+    by = ["total_ns", *(name for name in keys)]
+    return table.sort_values(by, ascending=[False, *[True] * len(keys)], kind="stable").reset_index(drop=True)
+
+
+def _statistics(duration: Ints, starts: Ints) -> dict[str, np.ndarray[Any, Any]]:
+    """Statistics of runs of sorted durations that begin at `starts`."""
+    import numpy as np
+
+    stops = np.append(starts[1:], len(duration))
+    count = stops - starts
+    total = np.add.reduceat(duration, starts)
+    mean = total / count
+    low, high = duration[starts + (count - 1) // 2], duration[starts + count // 2]
+    squares = np.add.reduceat((duration - np.repeat(mean, count)) ** 2, starts)
+    whole = int(total.sum())
+    return {
+        "time_pct": total * 100 / whole if whole else np.zeros(len(total)),
+        "total_ns": total,
+        "instances": count.astype(np.int64),
+        "avg_ns": mean,
+        "med_ns": low + (high - low) / 2,
+        "min_ns": duration[starts],
+        "max_ns": duration[stops - 1],
+        "stddev_ns": np.sqrt(squares / np.maximum(count - 1, 1)),
+    }
+
+
+_FLOATS = ("time_pct", "avg_ns", "med_ns", "stddev_ns")
+
+
+def _empty(name: str) -> pd.Series[Any]:
+    import pandas as pd
+
+    texts = ("name", "op", "grid", "block", "kind", "memory")
+    return pd.Series([], dtype=object if name in texts else "float64" if name in _FLOATS else "int64")
+
+
+def _plain(values: Any) -> Any:
+    """Values without the index of the frame that they come from; names as text, sorted as text."""
+    return values.array if hasattr(values, "array") else values
+
+
+def memory_summary(run: Run, by: Literal["kind", "stream", "device"] = "kind") -> pd.DataFrame:
+    """Copies and memsets by kind of operation and of memory, most time first.
+
+    `bytes_per_s` is bytes over the summed durations; it is the rate of one copy at a time, not of a link
+    that several copies share. Percentages are of the time of all copies and memsets.
+    """
+    import pandas as pd
+
+    copies, memsets = run.copies(), run.memsets()
+    kinds = pd.concat([copies["kind"].astype(object), pd.Series(["memset"] * len(memsets), dtype=object)])
+    route = copies["src_kind"].astype(object) + " to " + copies["dst_kind"].astype(object)
+    memory = pd.concat([route, memsets["memory"].astype(object)])
+    columns = ["duration_ns", "bytes", "process", "device", "stream"]
+    rows = pd.concat([copies[columns], memsets[columns]], ignore_index=True)
+    keys: dict[str, Any] = {"kind": kinds.to_numpy(), "memory": memory.to_numpy()}
+    keys |= {column: rows[column] for column in _PLACES.get(by, ())}
+    table = grouped(rows, keys, sums=("bytes",))
+    rate = table["bytes"] * 1e9 / table["total_ns"].where(table["total_ns"] > 0)
+    table.insert(list(table.columns).index("bytes") + 1, "bytes_per_s", rate.astype("float64"))
+    return table
