@@ -27,7 +27,7 @@ class GpuFacts:
     Attributes:
         bandwidth_bytes_per_s: pin rate of the DRAM; no kernel reaches it. 0 where unknown, as the others.
         mig: a MIG instance; the numbers are those of the instance.
-        mapping: how the device was found: `device_table`, or a guess: `cuda_device`, `adapter`, `only_gpu`.
+        mapping: how the device was found: `device_table`, `only_gpu`, or a guess: `cuda_device`, `adapter`.
     """
 
     name: str
@@ -148,6 +148,8 @@ def _row_of(reader: Reader, frame: pd.DataFrame, pid: int, device: int) -> tuple
     rows, _ = reader.rows(CUDA_DEVICE, ints("gpuId", "cudaId", "pid"))
     listed = rows["gpuId"][(rows["cudaId"] == device) & (rows["pid"] == pid)]
     attempts = [("device_table", "id", int(listed[0]))] if len(listed) else []
+    if not attempts and len(frame) == 1:
+        return 0, "only_gpu"
     attempts += [("cuda_device", "cuda_device", device), ("adapter", "id", device)]
     for mapping, column, value in attempts:
         at = np.flatnonzero(frame[column].to_numpy() == value)

@@ -144,7 +144,7 @@ def gpu_unknown(run: Run) -> Diagnostic | None:
             "Name it with --gpu; nsysmodel hardware list shows the names.",
         )
     models = {(str(n), int(s)) for n, s in zip(run.gpus()["name"], run.gpus()["sm_count"], strict=True)}
-    guessed = [gpu for gpu in known if gpu is not None and gpu.mapping != "device_table"]
+    guessed = [gpu for gpu in known if gpu is not None and gpu.mapping in ("cuda_device", "adapter")]
     if guessed and len(models) > 1:
         return Diagnostic(
             "gpu_guessed",

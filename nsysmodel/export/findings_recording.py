@@ -178,7 +178,7 @@ def contains_load(run: Run) -> Diagnostic | None:
     return Diagnostic(
         "capture_contains_load",
         "info",
-        f"{bytes_(size)} were copied to the device in {ns(busy)}: the capture contains the loading of weights "
-        "or data, which is no step.",
+        f"{bytes_(size)} were copied to the device in {ns(busy)}: the capture contains the loading of "
+        "weights or data, which is no step.",
         CUT_HINT,
     )

@@ -1,0 +1,192 @@
+"""`nsysmodel kernels`: kernel time by group, or one row per instance."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nsysmodel.cli.options import (
+    chosen_format,
+    hardware_options,
+    output_options,
+    selection_options,
+    workload_options,
+)
+from nsysmodel.request import HardwareRequest, Selection
+from nsysmodel.workload import WorkloadRequest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nsysmodel.export.run import Run
+
+GROUPS = ("name", "short", "grid", "op", "stream", "device", "nvtx")
+_ASCENDING = (
+    "start_ns",
+    "end_ns",
+    "name",
+    "op",
+    "grid",
+    "block",
+    "process",
+    "device",
+    "stream",
+    "step",
+    "layer",
+)
+
+
+@click.command()
+@click.argument("export", type=click.Path())
+@click.option("--by", type=click.Choice(GROUPS), help="What a row stands for; by default, a kernel name.")
+@click.option(
+    "--sort", metavar="COLUMN", help="Order by this column: numbers descending, the rest ascending."
+)
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
+@click.option("--instances", is_flag=True, help="One row per kernel instance, in order of start.")
+@click.option("--model", metavar="MODEL", help="Join with this model: adds step, layer, op, confidence.")
+@workload_options
+@hardware_options
+@selection_options
+@output_options("table", "csv", "json", "markdown", "parquet", default="table")
+def command(
+    export: str,
+    by: str | None,
+    sort: str | None,
+    top: int | None,
+    instances: bool,
+    model: str | None,
+    workload: WorkloadRequest,
+    hardware: HardwareRequest,
+    selection: Selection,
+    output_format: str | None,
+    output: str | None,
+    force: bool,
+) -> None:
+    """List the kernels of EXPORT with their statistics.
+
+    Columns and numbers are those of nsys stats --report cuda_gpu_kern_sum: percentage of the time of all
+    kernels, total, instances, mean, median, shortest, longest, sample standard deviation, in ns.
+
+    \b
+    nsysmodel kernels trace.sqlite --top 10
+    nsysmodel kernels trace.sqlite --by grid -f csv -o kernels.csv
+    nsysmodel kernels trace.sqlite --model qwen3-30b --instances -o instances.parquet
+    """
+    if by == "op" and model is None:
+        raise click.UsageError("--by op needs --model: ops come from a model.")
+    if by is not None and instances:
+        raise click.UsageError("--by groups kernels and --instances lists them one by one; give one of them.")
+    if selection.steps is not None and model is None:
+        raise click.UsageError("--steps needs --model: steps are found by the join with a model.")
+
+    from nsysmodel.cli.frames import reads_terminal, render
+    from nsysmodel.cli.output import check_writable, write_output
+    from nsysmodel.export.run import open_run
+
+    wanted = chosen_format(output_format, output, "table")
+    terminal = reads_terminal(output)
+    if wanted == "parquet" and terminal:
+        raise click.UsageError("Parquet is binary; name a file with -o.")
+    check_writable(output, force=force, named=output is not None)
+    with open_run(export) as run:
+        _need_kernels(run)
+        rows = _rows(run, model, workload, hardware, selection)
+        table = _listed(rows) if instances else _summary(run, by or "name", rows)
+        table = _ordered(table, sort)
+        table = table if top is None else table.head(top)
+        head = _head(run, "instance" if instances else by or "name")
+        write_output(output, render(table, wanted, to_terminal=terminal, **head), force=force)
+        _warn(run)
+
+
+def _need_kernels(run: Run) -> None:
+    """Raise where there is nothing to list, with the finding that says why."""
+    from nsysmodel.errors import ExportError
+
+    if len(run.kernels()):
+        return
+    for found in run.diagnostics:
+        if found.severity == "error":
+            raise ExportError(found.message, found.hint)
+    raise ExportError(f"{run.path_name} has no kernels.", "nsysmodel inspect says what it has.")
+
+
+def _rows(
+    run: Run,
+    model: str | None,
+    workload: WorkloadRequest,
+    hardware: HardwareRequest,
+    selection: Selection,
+) -> pd.DataFrame:
+    """The selected kernels; with a model, joined with it."""
+    from nsysmodel.export.selecting import select
+
+    if model is not None:
+        from nsysmodel import analyze
+
+        joined: pd.DataFrame = analyze.instances(
+            run, model=model, workload=workload, hardware=hardware, selection=selection
+        )
+        return joined
+    return select(
+        run,
+        run.kernels(),
+        process=selection.process,
+        device=selection.device,
+        time_range=selection.time_range,
+        nvtx=selection.nvtx,
+    )
+
+
+def _summary(run: Run, by: str, rows: pd.DataFrame) -> pd.DataFrame:
+    from nsysmodel.export.summary import kernel_summary
+
+    return kernel_summary(run, by, rows)  # type: ignore[arg-type]
+
+
+def _listed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The contract's columns first, then whatever else is known of an instance."""
+    import pandas as pd
+
+    rows = rows.copy(deep=False)
+    for name in ("step", "layer"):
+        if name not in rows:
+            rows[name] = pd.array([None] * len(rows), dtype="Int64")
+    if "op" not in rows:
+        rows["op"] = pd.Categorical([None] * len(rows))
+    if "confidence" not in rows:
+        rows["confidence"] = float("nan")
+    first = ["start_ns", "end_ns", "duration_ns", "process", "device", "stream", "name"]
+    first += ["step", "layer", "op", "confidence"]
+    return rows[first + [name for name in rows.columns if name not in first]]
+
+
+def _ordered(table: pd.DataFrame, column: str | None) -> pd.DataFrame:
+    if column is None:
+        return table
+    if column not in table.columns:
+        raise click.UsageError(
+            f"--sort {column}: there is no such column; there are {', '.join(table.columns)}."
+        )
+    key = table[column].astype(str) if table[column].dtype == "category" else table[column]
+    order = key.reset_index(drop=True).sort_values(ascending=column in _ASCENDING, kind="stable").index
+    return table.iloc[order].reset_index(drop=True)
+
+
+def _head(run: Run, by: str) -> dict[str, Any]:
+    return {
+        "schema": "nsysmodel.kernels/1",
+        "export": dataclasses.asdict(run.facts),
+        "by": by,
+        "diagnostics": [dataclasses.asdict(found) for found in run.diagnostics],
+    }
+
+
+def _warn(run: Run) -> None:
+    """What makes the list incomplete, on standard error."""
+    for found in run.diagnostics:
+        if found.severity != "info":
+            click.echo(f"Note: {found.message}", err=True)
