@@ -211,6 +211,8 @@ def clock_samples(metrics: pd.DataFrame) -> pd.DataFrame:
     wanted = [text for text in metrics["metric"].cat.categories if _SM_CLOCK.search(str(text))]
     rows = metrics[metrics["metric"].isin(wanted)]
     value = rows["value"].to_numpy()
+    # Clocks above 2^31 Hz are stored as negative 32-bit numbers.
+    value = np.where(value < 0, value + 2**32, value)
     hertz = np.where(value >= 1e7, value, value * 1e6)
     sound = np.isfinite(hertz) & (hertz > 0) & (hertz < 1e10)
     return pd.DataFrame(
