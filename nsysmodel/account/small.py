@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nsysmodel.account.gaps import GapAccount
-from nsysmodel.account.types import KERNEL, Activity, Window, window_spans
+from nsysmodel.account.types import KERNEL, MEMSET, Activity, Window, window_spans
 from nsysmodel.intervals import Ints
 from nsysmodel.result import GAP_CAUSES
 
@@ -86,15 +86,15 @@ def small_kernels(
     duration = kernels.end_ns - kernels.start_ns
     inside = started_in(kernels.start_ns, windows)
     small = (duration <= limit) & (inside >= 0)
-    runs = _runs(kernels, small, inside, [*op_labels, *names], len(op_labels))
+    runs, saving = _runs(kernels, small, inside, [*op_labels, *names], len(op_labels))
     return SmallKernels(
         t0_ns=cost,
         limit_ns=limit,
         count=int(small.sum()),
         total_ns=int(duration[small].sum()),
         windows=len(windows),
-        fusion_saving_ns=sum(run.saving_ns for run in runs),
-        runs=runs[:MOST_RUNS],
+        fusion_saving_ns=saving,
+        runs=runs,
     )
 
 
@@ -109,11 +109,14 @@ def started_in(start_ns: Ints, windows: Sequence[Window]) -> Ints:
 
 def _runs(
     kernels: Activity, small: np.ndarray, inside: Ints, texts: Sequence[str], ops: int
-) -> tuple[SmallRun, ...]:
-    """Runs of at least two small kernels, neighbours on their stream and in one window."""
+) -> tuple[tuple[SmallRun, ...], int]:
+    """Runs of small kernels that would save most, and the saving of all.
+
+    A run is of neighbours on their stream, within one window.
+    """
     rows = np.flatnonzero(small)
     if rows.size == 0:
-        return ()
+        return (), 0
     first = np.ones(rows.size, dtype=bool)
     first[1:] = (np.diff(rows) != 1) | (np.diff(kernels.stream[rows]) != 0) | (np.diff(inside[rows]) != 0)
     begin = np.flatnonzero(first)
@@ -127,14 +130,16 @@ def _runs(
     mark = np.add.reduceat(label * weight, begin)
     key = np.stack([length, label[begin], label[begin + length - 1], mark], axis=1)
     _, group, example = _unique_rows(key)
+    values = np.zeros((example.size, 3), dtype=np.int64)
+    np.add.at(values, group, np.stack([np.ones_like(total), total, saving], axis=1))
+    # A lone small kernel has no neighbour to fuse with, and saves nothing.
+    best = np.lexsort((example, -values[:, 2]))[:MOST_RUNS]
     found = []
-    for code, at in enumerate(example.tolist()):
-        if length[at] < 2:
-            continue
-        mine = group == code
+    for code in best[values[best, 2] > 0].tolist():
+        at = int(example[code])
         named = tuple(texts[text] for text in label[begin[at] : begin[at] + length[at]].tolist())
-        found.append(SmallRun(named, int(mine.sum()), int(total[mine].sum()), int(saving[mine].sum())))
-    return tuple(sorted(found, key=lambda run: (-run.saving_ns, run.labels)))
+        found.append(SmallRun(named, *values[code].tolist()))
+    return tuple(found), int(saving.sum())
 
 
 def _unique_rows(key: Ints) -> tuple[Ints, Ints, Ints]:
@@ -150,7 +155,8 @@ class LaunchCost:
         starved_ns: idle time because the launch came late.
         launches: launch calls whose work starts in the windows.
         in_graphs: share of kernels in the windows that CUDA graphs run.
-        graph_saving_ns: upper bound of what launching everything through CUDA graphs would save.
+        graph_saving_ns: upper bound of what CUDA graphs would save: the part of `starved_ns` that a kernel or
+            memset outside every graph ended. A late graph launch or a late copy of inputs stays late.
     """
 
     starved_ns: int
@@ -164,10 +170,15 @@ def launch_cost(activity: Activity, windows: Sequence[Window], gaps: GapAccount)
     rows = np.flatnonzero(started_in(activity.start_ns, windows) >= 0)
     starved = int(gaps.by_window[:, GAP_CAUSES.index("launch_starved")].sum())
     known = activity.correlation_id[rows] > 0
-    graphed = activity.in_graph[rows]
+    graphed, kernels = activity.in_graph[rows], activity.kind[rows] == KERNEL
+    late = gaps.frame[gaps.frame["cause"] == "launch_starved"]
+    ends = late["end_ns"].to_numpy(np.int64)
+    after = np.searchsorted(activity.start_ns, ends, side="left")
+    eager = ~activity.in_graph & np.isin(activity.kind, (KERNEL, MEMSET))
+    saved = np.append(eager, False)[after]
     return LaunchCost(
         starved_ns=starved,
         launches=int(np.unique(activity.correlation_id[rows][known]).size),
-        in_graphs=float(graphed.mean()) if rows.size else 0.0,
-        graph_saving_ns=starved,
+        in_graphs=float(graphed[kernels].mean()) if kernels.any() else 0.0,
+        graph_saving_ns=int((ends - late["start_ns"].to_numpy(np.int64))[saved].sum()),
     )

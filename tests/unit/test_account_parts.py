@@ -121,7 +121,8 @@ def test_launch_cost() -> None:
     activity, _ = case.activity()
     found = launch_cost(activity, [Window(0, 0, 111 * US)], case.gaps((0, 111 * US)))
     assert (found.launches, found.in_graphs) == (3, 0.5)
-    assert found.graph_saving_ns == found.starved_ns == 80 * US
+    # 40 us before an eager kernel, 40 us before a graph that is launched already.
+    assert (found.starved_ns, found.graph_saving_ns) == (80 * US, 40 * US)
 
 
 def copies(*rows: tuple[int, int, int, str, str, str]) -> pd.DataFrame:
