@@ -169,3 +169,27 @@ def test_groups_and_names_select_cases() -> None:
     assert [case.name for case in select((SMALL,))] == [SMALL]
     assert {case.engine for case in select(("trtllm",))} == {"trtllm"}
     assert len(select(("all",))) == len(CASES)
+
+
+@pytest.mark.parametrize("mutation", ["strays", "markers", "piecewise", "eager", "batch_changes"])
+def test_the_host_side_fits_the_kernels(mutation: str, tmp_path: Path) -> None:
+    case = mutated(next(case for case in CLEAN if case.name == "vllm-dense-llama-8b"), mutation)
+    labels = generate(case, tmp_path / "a.sqlite", 2)
+    with sqlite3.connect(tmp_path / "a.sqlite") as db:
+        late = db.execute(
+            "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r"
+            " ON r.correlationId = k.correlationId WHERE r.start IS NULL OR k.start < r.start"
+        ).fetchone()
+        names = db.execute(
+            "SELECT count(DISTINCT demangledName) FROM CUPTI_ACTIVITY_KIND_KERNEL"
+            " WHERE graphNodeId IS NOT NULL GROUP BY graphNodeId"
+        ).fetchall()
+        launches = db.execute(
+            "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId"
+            " WHERE s.value LIKE 'cudaGraphLaunch%'"
+        ).fetchone()
+    assert late == (0,)
+    assert {name for (name,) in names} <= {1}
+    steps = labels["step"].nunique()
+    per_step = {"eager": 0, "piecewise": 33}
+    assert launches == (steps * per_step.get(mutation, 1),)
