@@ -12,10 +12,15 @@ import pytest
 
 from nsysmodel.account.build import build_activity
 from nsysmodel.account.gaps import find_gaps
+from nsysmodel.account.suspicious import suspicious
 from nsysmodel.account.types import Window
 from nsysmodel.account.waterfall import waterfall
 from nsysmodel.export.opening import Opened
 from nsysmodel.export.run import Run
+from nsysmodel.hardware.types import Hardware
+from nsysmodel.theory.cost import Cost
+from nsysmodel.theory.floor import floor_of
+from nsysmodel.workload import Sourced
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 pytestmark = [
@@ -62,3 +67,16 @@ def test_gaps_of_a_graph_a_step_decode_are_inside_graphs() -> None:
     idle = sum(gaps.by_cause.values())
     assert gaps.by_cause["inside_graph"] > 0.85 * idle
     assert gaps.by_cause["unknown"] == 0
+
+
+def test_fill_of_the_square_matmul_is_l2_resident() -> None:
+    """4 × 2048² bytes in about 7.7 us: more than DRAM gives, less than L2 holds."""
+    with Run(Opened(TRACES / "square-matmul-rtx4090.sqlite")) as run:
+        kernels, facts = run.kernels(), run.gpu_for(1082211, 0)
+    assert facts is not None
+    fills = kernels[kernels["name"].astype(str).str.contains(r"FillFunctor<float>")]
+    bandwidth = Sourced(float(facts.bandwidth_bytes_per_s), "export")
+    gpu = Hardware("", facts.name, "export", {}, bandwidth, l2_bytes=facts.l2_bytes)
+    cost = Cost(state_write_bytes=4 * 2048**2)
+    found = suspicious(float(fills["duration_ns"].mean()), cost, floor_of(cost, gpu), gpu)
+    assert [suspicion.flag for suspicion in found] == ["l2_resident", "beats_floor"]
