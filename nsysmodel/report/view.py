@@ -1,0 +1,257 @@
+"""The page as values: what stands where. Templates print these and decide nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from nsysmodel.report import account, charts, facts, ops, sections, timeline
+from nsysmodel.report.columns import Unit, unit_for
+from nsysmodel.report.tables import Table
+from nsysmodel.report.text import clean, unbroken
+from nsysmodel.result import DeviceResult, Diagnostic, Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of each part fits on the page."""
+
+    kernels: int = 1000
+    unmodeled: int = 300
+    places: int = 60
+    learned: int = 250
+    layers: int = 200
+    bars: int = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class WaterRow:
+    """A row of the waterfall with its bar in percent of the whole."""
+
+    label: str
+    kind: str
+    mean: str
+    exact: str
+    share: str
+    left: str
+    width: str
+    rank: int | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """One device of one process."""
+
+    ident: str
+    title: str
+    cards: tuple[facts.Card, ...]
+    bounds: tuple[tuple[str, str], ...]
+    waterfall: tuple[WaterRow, ...]
+    waterfall_unit: str
+    waterfall_total: tuple[str, str]
+    waterfall_closes: bool
+    steps: int
+    ops: ops.Ops | None
+    learned: tuple[Table, ...]
+    roofline: Markup | None
+    strip: Markup | None
+    heat: Markup | None
+    outliers: tuple[str, ...]
+    layers: Table | None
+    timeline: timeline.Drawn | None
+    timeline_step: int
+    gap_causes: Table | None
+    gap_sizes: Table | None
+    gap_places: Table | None
+    transfers: Table | None
+    unmodeled: Table | None
+    missing: Table | None
+    closure: Table | None
+    clusters: Table | None
+    kernels: Table | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """The whole page."""
+
+    title: str
+    run: tuple[facts.Piece, ...]
+    assumed: tuple[str, ...]
+    headline: str
+    reasons: tuple[str, ...]
+    status: str
+    judged: bool
+    has_model: bool
+    synthetic: bool
+    warnings: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...]
+    fits: tuple[tuple[str, str, str], ...]
+    devices: tuple[DeviceView, ...]
+    workload: Table | None
+    hardware: Table
+    parameters: Table | None
+    model_notes: tuple[str, ...]
+    made: Table
+    version: str
+    data: dict[str, Any]
+
+
+def page(evaluation: Evaluation, limits: Limits) -> PageView:
+    """The view of an evaluation."""
+    judged = is_judged(evaluation)
+    devices = tuple(
+        _device(evaluation, device, limits, f"d{index}", judged)
+        for index, device in enumerate(evaluation.devices)
+    )
+    run = facts.run_line(evaluation)
+    worst_first = sorted(
+        evaluation.diagnostics, key=lambda item: {"error": 0, "warning": 1}.get(item.severity, 2)
+    )
+    cleaned = [Diagnostic(d.code, d.severity, clean(d.message, 500), clean(d.hint, 500)) for d in worst_first]
+    return PageView(
+        title=clean(evaluation.verdict.headline, 120),
+        run=run,
+        assumed=tuple(piece.text for piece in run if piece.assumed),
+        headline=unbroken(clean(evaluation.verdict.headline, 400)),
+        reasons=tuple(unbroken(clean(reason, 400)) for reason in evaluation.verdict.reasons),
+        status=evaluation.verdict.status,
+        judged=judged,
+        has_model=evaluation.model is not None,
+        synthetic=evaluation.export.synthetic,
+        warnings=tuple(item for item in cleaned if item.severity != "info"),
+        notes=tuple(item for item in cleaned if item.severity == "info"),
+        fits=tuple(_fit(fit) for fit in evaluation.fits),
+        devices=devices,
+        workload=facts.workload(evaluation),
+        hardware=facts.hardware(evaluation),
+        parameters=facts.parameters(evaluation),
+        model_notes=tuple(clean(note, 500) for note in (evaluation.model or {}).get("notes") or ()),
+        made=facts.made(evaluation),
+        version=clean(evaluation.version, 40),
+        data=_data(evaluation, devices, judged),
+    )
+
+
+def is_judged(evaluation: Evaluation) -> bool:
+    """True where floors and ratios may be shown."""
+    return evaluation.model is not None and evaluation.verdict.status == "ok"
+
+
+def _fit(fit: Any) -> tuple[str, str, str]:
+    score = fit.get("score")
+    shown = f"{score:.2f}" if isinstance(score, (int, float)) else ""
+    reason = fit.get("reason") or fit.get("why") or ""
+    return clean(fit.get("name", ""), 80), shown, clean(reason, 200)
+
+
+def _device(
+    evaluation: Evaluation, device: DeviceResult, limits: Limits, ident: str, judged: bool
+) -> DeviceView:
+    order = ops.ranked(device, judged=judged)
+    ranks = ops.ranks(order)
+    water = account.waterfall(device, judged=judged)
+    unit = _fine(unit_for([water.mean_ns]))
+    heat = charts.heat(device.layers, judged=judged, ident=f"{ident}-heat")
+    modeled = evaluation.model is not None
+    drawn = None
+    if device.timeline is not None and device.timeline.bars:
+        drawn = timeline.draw(
+            device.timeline, ranks, limits.bars, f"{ident}-tl", modeled=modeled and bool(device.ops)
+        )
+    gaps = device.gaps
+    return DeviceView(
+        ident=ident,
+        title=f"{clean(device.name, 80)}, device {device.device} of process {device.process}",
+        cards=facts.cards(evaluation, device, judged=judged),
+        bounds=facts.bounds(device, judged=judged),
+        waterfall=tuple(_water_row(row, water, unit.text, ranks) for row in water.rows),
+        waterfall_unit=unit.name,
+        waterfall_total=(unit.text(water.mean_ns), f"{water.total_ns:,}"),
+        waterfall_closes=water.closes,
+        steps=device.steps.used,
+        ops=ops.build(device, judged=judged, ident=f"{ident}-ops"),
+        learned=tuple(
+            sections.learned(layer, ranks, f"{ident}-learned-{k}", judged=judged, limit=limits.learned)
+            for k, layer in enumerate(device.learned)
+        ),
+        roofline=_roofline(evaluation, order, ranks, ident) if judged else None,
+        strip=charts.strip(order, ranks, f"{ident}-strip") if judged else None,
+        heat=heat[0] if heat else None,
+        outliers=_outliers(device, heat[1]) if heat else (),
+        layers=sections.layers(device.layers, f"{ident}-layers", judged=judged, limit=limits.layers)
+        if device.layers
+        else None,
+        timeline=drawn,
+        timeline_step=device.timeline.step if device.timeline else 0,
+        gap_causes=sections.gap_causes(gaps, device.steps.used, f"{ident}-causes") if gaps.by_cause else None,
+        gap_sizes=sections.gap_sizes(gaps, f"{ident}-sizes") if gaps.by_size else None,
+        gap_places=sections.gap_places(gaps, f"{ident}-places", limits.places),
+        transfers=sections.transfers(device, f"{ident}-transfers", 200),
+        unmodeled=sections.unmodeled(device, f"{ident}-unmodeled", limits.unmodeled) if modeled else None,
+        missing=sections.missing(device.missing, f"{ident}-missing", judged=judged),
+        closure=sections.closure(device.coverage, f"{ident}-closure"),
+        clusters=sections.clusters(device.steps.clusters, f"{ident}-clusters", judged=judged),
+        kernels=sections.kernels(device, f"{ident}-kernels", limits.kernels, modeled=modeled),
+    )
+
+
+def _fine(unit: Unit) -> Unit:
+    """A unit that shows thousandths, so that the small parts of a step do not vanish beside the large."""
+    return Unit(unit.factor, unit.name, 3 if unit.factor >= 1e6 else unit.decimals)
+
+
+def _signed(value: float) -> str:
+    text = f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text.replace("-", "−")
+
+
+def _water_row(row: account.Row, water: account.Waterfall, shown: Any, ranks: dict[str, int]) -> WaterRow:
+    low, high = sorted((row.start_ns, row.end_ns))
+    left, width = low / water.largest_ns * 100, (high - low) / water.largest_ns * 100
+    share = row.total_ns / water.total_ns if water.total_ns else 0.0
+    sign = "+" if row.total_ns > 0 and row.kind not in ("floor", "busy") else ""
+    return WaterRow(
+        row.label, row.kind, sign + shown(row.mean_ns), f"{row.total_ns:,}".replace("-", "−"),
+        _signed(share * 100), f"{left:.2f}%", f"{max(width, 0.15):.2f}%",
+        ranks.get(row.op, 0) if row.op else None, row.note,
+    )  # fmt: skip
+
+
+def _roofline(evaluation: Evaluation, order: Any, ranks: dict[str, int], ident: str) -> Markup | None:
+    peaks = evaluation.hardware.get("peak_flop_per_s") or {}
+    used = {row.dtype for row in order if row.dtype}
+    roofs = [
+        (name, float(peak)) for name, peak in peaks.items() if name in used and isinstance(peak, (int, float))
+    ]
+    bandwidth = evaluation.hardware.get("bandwidth_bytes_per_s") or 0.0
+    return charts.roofline(order, ranks, float(bandwidth), sorted(roofs, key=lambda r: r[1]), f"{ident}-roof")
+
+
+def _outliers(device: DeviceResult, indices: tuple[int, ...]) -> tuple[str, ...]:
+    unit = unit_for([layer.measured_ns for layer in device.layers])
+    chosen = [device.layers[index] for index in indices[:8]]
+    return tuple(f"layer {layer.layer}: {unit.text(layer.measured_ns)} {unit.name}" for layer in chosen)
+
+
+def _data(evaluation: Evaluation, devices: tuple[DeviceView, ...], judged: bool) -> dict[str, Any]:
+    """What the script and a reader's own tools find in the page: totals, waterfall, ops, timeline."""
+    entries = []
+    for device, shown in zip(evaluation.devices, devices, strict=True):
+        ops_data = [
+            {"op": clean(row.op, 160), "measured_ns": row.measured_ns, "total_ns": row.total_ns,
+             **({"floor_ns": row.floor_ns, "excess_ns": row.excess_ns, "ratio": row.ratio} if judged else {})}
+            for row in ops.ranked(device, judged=judged)
+        ]  # fmt: skip
+        entries.append({
+            "process": device.process, "device": device.device, "window_total_ns": device.window_total_ns,
+            "steps_used": device.steps.used, "measured_ns": device.step.measured_ns,
+            **({"floor_ns": device.step.floor_ns} if judged else {}),
+            "waterfall": [{"kind": row.kind, "total_ns": row.total_ns}
+                          for row in account.waterfall(device, judged=judged).rows],
+            "ops": ops_data, "timeline": shown.timeline.data if shown.timeline else None,
+        })  # fmt: skip
+    return {"schema": "nsysmodel.page/1", "status": evaluation.verdict.status, "devices": entries}
