@@ -198,7 +198,7 @@ def _fold_template(text: str) -> str:
     text = _INTEGER.sub(r"\1", text)
     text = _BOOLEAN.sub(lambda m: "1" if m.group(1) else "0", text)
     text = text.replace("Array<char*", "array<char*")
-    return text.strip(" ,(:").replace(" ", "_")
+    return text.lstrip(" ,").rstrip(" ,(:").replace(" ", "_")
 
 
 def _drop_argument_lists(text: str) -> str:

@@ -91,10 +91,11 @@ class RuleFile(_Strict):
 
 
 class IndexFile(_Strict):
-    """The order of the bundled files and what each class covers by default."""
+    """The order of the bundled files, default ops of the classes, and the engines of namespaces."""
 
     order: tuple[str, ...]
     covers: dict[KernelClassName, tuple[str, ...]]
+    engines: dict[str, str] = Field(default_factory=dict)
 
 
 def read_rules(path: Path) -> RuleFile:

@@ -18,6 +18,7 @@ from nsysmodel.join.names import NormalisedName, normalise
 from nsysmodel.join.rulefile import (
     KERNEL_CLASSES,
     Helper,
+    IndexFile,
     KernelClassName,
     RuleFile,
     RuleModel,
@@ -67,20 +68,14 @@ _Ranked = tuple[RuleModel, Matcher, RuleFile]
 class Vocabulary:
     """Ordered rules; `load` makes one."""
 
-    def __init__(
-        self, files: Sequence[RuleFile], covers: dict[KernelClassName, tuple[str, ...]] | None = None
-    ) -> None:
-        """Take files in the order in which they are asked.
-
-        Args:
-            files: rule files, first wins.
-            covers: op ids that a class covers where a rule names none.
-        """
+    def __init__(self, files: Sequence[RuleFile], index: IndexFile) -> None:
+        """Take files in the order in which they are asked, and the defaults of the index."""
         self._rules: list[_Ranked] = [(rule, Matcher(rule), file) for file in files for rule in file.rules]
         self._traits: list[tuple[TraitModel, Matcher]] = [
             (trait, Matcher(trait)) for file in files for trait in file.traits
         ]
-        self._covers = covers or {}
+        self._covers = index.covers
+        self._engines = index.engines
         self._neighbours = sorted({n for file in files for n in file.neighbours}, key=len, reverse=True)
         self._by_function: dict[tuple[str, str], list[_Ranked]] = {}
         self._by_name: dict[str, KernelClass] = {}
@@ -139,12 +134,13 @@ class Vocabulary:
         weight = file.weight_types.get(int(groups.get("ggml_type") or -1), "")
         if weight:
             traits.add(f"w_{weight}")
+        engine = file.engine if rule.engine is None else rule.engine
         covers = rule.covers if rule.covers is not None else self._covers.get(kind, ())
         return KernelClass(
             kernel_class=kind,
             covers=covers,
             traits=frozenset(traits),
-            engine=file.engine if rule.engine is None else rule.engine,
+            engine=engine or self._engines.get(subject.namespace.partition("::")[0], ""),
             helper=rule.helper,
             rule=rule.id,
             confidence=rule.confidence,
@@ -174,8 +170,8 @@ def load(extra: Sequence[Path] = ()) -> Vocabulary:
     """
     if not extra:
         return _bundled_vocabulary()
-    files, covers = _bundled()
-    return Vocabulary([*(read_rules(Path(path)) for path in extra), *files], covers)
+    files, index = _bundled()
+    return Vocabulary([*(read_rules(Path(path)) for path in extra), *files], index)
 
 
 @lru_cache(maxsize=1)
@@ -184,7 +180,7 @@ def _bundled_vocabulary() -> Vocabulary:
 
 
 @lru_cache(maxsize=1)
-def _bundled() -> tuple[list[RuleFile], dict[KernelClassName, tuple[str, ...]]]:
+def _bundled() -> tuple[list[RuleFile], IndexFile]:
     folder = resources.files("nsysmodel.join").joinpath("data")
 
     def text(stem: str) -> str:
@@ -192,4 +188,4 @@ def _bundled() -> tuple[list[RuleFile], dict[KernelClassName, tuple[str, ...]]]:
 
     index = parse_index(text("index"), "index.yaml")
     files = [parse_rules(text(stem), f"{stem}.yaml") for stem in (*index.order, "traits")]
-    return files, index.covers
+    return files, index
