@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -98,6 +98,9 @@ class IndexFile(_Strict):
     engines: dict[str, str] = Field(default_factory=dict)
 
 
+_FileT = TypeVar("_FileT", RuleFile, IndexFile)
+
+
 def read_rules(path: Path) -> RuleFile:
     """Read and check a file of rules.
 
@@ -127,7 +130,7 @@ def parse_index(text: str, name: str) -> IndexFile:
     return _parse(text, name, IndexFile)
 
 
-def _parse(text: str, name: str, model: type[Any]) -> Any:
+def _parse(text: str, name: str, model: type[_FileT]) -> _FileT:
     try:
         raw = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:

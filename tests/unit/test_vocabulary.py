@@ -141,6 +141,13 @@ def test_helpers(vocabulary: Vocabulary) -> None:
     assert {name: vocabulary.classify(name).helper for name in helpers} == helpers
 
 
+def test_flashinfer_decodes_with_its_prefill_kernel(vocabulary: Vocabulary) -> None:
+    name = "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<{}, 1u> >(x)"
+    decode = vocabulary.classify(name.format("(flashinfer::MaskMode)0, 16u"))
+    prefill = vocabulary.classify(name.format("(flashinfer::MaskMode)1, 128u"))
+    assert (decode.kernel_class, prefill.kernel_class) == ("attention_decode", "attention_prefill")
+
+
 def test_an_unknown_name_is_other_with_no_confidence(vocabulary: Vocabulary) -> None:
     found = vocabulary.classify("zzz")
     assert (found.kernel_class, found.rule, found.confidence) == ("other", "default", 0.0)
