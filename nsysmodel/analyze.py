@@ -1,0 +1,203 @@
+"""The pipeline on one page: read, join, account, judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nsysmodel.errors import ExportError, HardwareError
+from nsysmodel.request import HardwareRequest, Selection
+from nsysmodel.result import Diagnostic, Evaluation, ExportFacts, Verdict
+from nsysmodel.workload import Sourced, Workload, WorkloadRequest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nsysmodel.export.run import Run
+    from nsysmodel.hardware.types import Hardware
+    from nsysmodel.join.types import Join
+    from nsysmodel.join.vocabulary import Vocabulary
+    from nsysmodel.judge.cases import Case
+    from nsysmodel.judge.judged import Judged
+    from nsysmodel.model import ModelSpec
+
+
+def evaluate(
+    export: str | os.PathLike[str] | Run,
+    model: str | ModelSpec | None = None,
+    *,
+    workload: WorkloadRequest | None = None,
+    hardware: HardwareRequest | None = None,
+    selection: Selection | None = None,
+    command: str = "",
+) -> Evaluation:
+    """Judge an export against a model.
+
+    Args:
+        export: path of an export, or an opened run.
+        model: bundled name, path of a model file or `config.json`, or a loaded model; None to show what
+            needs no model.
+        workload: what is known of the workload; the rest is read from the export, inferred, or assumed.
+        hardware: the GPU that the floors are for, where it is not the export's own.
+        selection: which part of the export is judged.
+        command: the command line, for the report's own account of how it was made.
+
+    Raises:
+        ExportError: the export cannot be read or has nothing to show.
+        ModelError: the model does not exist or is wrong.
+        HardwareError: a model is given and nothing is known of the GPU.
+    """
+    from nsysmodel.export.run import Run, open_run
+    from nsysmodel.judge.judged import judge_case
+
+    spec = _spec(model)
+    run = export if isinstance(export, Run) else open_run(export)
+    try:
+        vocabulary = _vocabulary()
+        cases = _cases(run, selection or Selection())
+        judged = [
+            judge_case(
+                run,
+                case,
+                spec,
+                vocabulary,
+                workload or WorkloadRequest(),
+                hardware or HardwareRequest(),
+                selection or Selection(),
+            )  # fmt: skip
+            for case in cases
+        ]
+        facts, found = run.facts, list(run.diagnostics)
+    finally:
+        if run is not export:
+            run.close()
+    return _evaluation(facts, found, judged, spec, command)
+
+
+def instances(
+    export: str | os.PathLike[str] | Run,
+    model: str | ModelSpec | None,
+    *,
+    workload: WorkloadRequest | None = None,
+    hardware: HardwareRequest | None = None,
+    selection: Selection | None = None,
+) -> pd.DataFrame:
+    """One row per kernel of the export, with the step, layer, op and confidence that the join gave it.
+
+    Columns: those of `Run.kernels`, and `step`, `layer` (nullable integers), `op` (text, empty where no op
+    claims the kernel), `confidence`.
+
+    Raises:
+        ExportError, ModelError, HardwareError: as `evaluate`.
+    """
+    import pandas as pd
+
+    from nsysmodel.export.run import Run, open_run
+    from nsysmodel.judge.judged import judge_case
+
+    spec = _spec(model)
+    run = export if isinstance(export, Run) else open_run(export)
+    try:
+        vocabulary = _vocabulary()
+        frames = []
+        for case in _cases(run, selection or Selection()):
+            judged = judge_case(
+                run, case, spec, vocabulary, workload or WorkloadRequest(),
+                hardware or HardwareRequest(), selection or Selection(),
+            )  # fmt: skip
+            frames.append(_labelled(case, judged.join))
+    finally:
+        if run is not export:
+            run.close()
+    whole = pd.concat(frames, ignore_index=True) if frames else run.kernels()
+    return whole.sort_values(["start_ns", "end_ns"], kind="stable", ignore_index=True)
+
+
+def _labelled(case: Case, join: Join) -> pd.DataFrame:
+    import numpy as np
+    import pandas as pd
+
+    labels = join.labels
+    texts = np.array([*labels.op_labels, ""], dtype=object)
+    frame = case.kernels.copy()
+    frame["step"] = pd.array(labels.step, dtype="Int64")
+    frame["layer"] = pd.array(labels.layer, dtype="Int64")
+    frame.loc[labels.step < 0, "step"] = pd.NA
+    frame.loc[labels.layer < 0, "layer"] = pd.NA
+    frame["op"] = texts[labels.op]
+    frame["confidence"] = np.where(labels.op >= 0, np.round(labels.confidence, 4), 0.0)
+    return frame
+
+
+def _spec(model: str | ModelSpec | None) -> ModelSpec | None:
+    if not isinstance(model, (str, os.PathLike)):
+        return model
+    from nsysmodel.model import load
+
+    return load(os.fspath(model))
+
+
+def _vocabulary() -> Vocabulary:
+    from nsysmodel.join.vocabulary import load
+
+    return load()
+
+
+def _cases(run: Run, selection: Selection) -> Sequence[Case]:
+    """The cases of an export.
+
+    Raises:
+        ExportError: the device did nothing that was recorded.
+    """
+    from nsysmodel.judge.cases import find_cases
+
+    cases = find_cases(run, selection)
+    if not cases:
+        error = next((d for d in run.diagnostics if d.severity == "error"), None)
+        raise ExportError(
+            error.message if error else f"{run.path_name} holds no kernel.",
+            error.hint if error else "Trace CUDA: nsys profile --trace=cuda,nvtx --cuda-graph-trace=node …",
+        )
+    return cases
+
+
+def _evaluation(
+    facts: ExportFacts,
+    found: list[Diagnostic],
+    judged: Sequence[Judged],
+    spec: ModelSpec | None,
+    command: str,
+) -> Evaluation:
+    """The whole result; the first case (most kernel time) gives the verdict."""
+    from importlib.metadata import version
+
+    from nsysmodel.judge.plain import hardware_facts, model_facts, workload_facts
+
+    main = judged[0]
+    return Evaluation(
+        version=version("nsysmodel"),
+        export=facts,
+        hardware=hardware_facts(main.hardware),
+        workload=workload_facts(main.workload),
+        model=model_facts(main.model) if spec is not None else None,
+        verdict=main.verdict,
+        devices=tuple(case.result for case in judged),
+        diagnostics=tuple([*found, *(d for case in judged for d in case.diagnostics)]),
+        fits=main.fits,
+        command=command,
+    )
+
+
+__all__ = [
+    "HardwareError",
+    "Mapping",
+    "Sourced",
+    "Verdict",
+    "Workload",
+    "evaluate",
+    "instances",
+    "replace",
+    "Any",
+]

@@ -1,0 +1,132 @@
+"""`nsysmodel report`: judge an export and write the report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nsysmodel.cli.options import (
+    chosen_format,
+    hardware_options,
+    output_options,
+    selection_options,
+    workload_options,
+)
+from nsysmodel.cli.output import check_writable, write_output
+from nsysmodel.request import HardwareRequest, Selection
+from nsysmodel.workload import WorkloadRequest
+
+if TYPE_CHECKING:
+    from nsysmodel.result import Evaluation
+
+SUFFIX = {"html": ".html", "markdown": ".md", "json": ".json", "csv": ".csv", "parquet": ".parquet"}
+
+
+@click.command()
+@click.argument("export", type=click.Path())
+@click.option(
+    "-m", "--model", metavar="NAME|FILE", help="Bundled model, model file (YAML), or a config.json."
+)
+@workload_options
+@hardware_options
+@selection_options
+@output_options("html", "markdown", "json", "csv", "parquet", default="html")
+@click.option("--json", "json_file", metavar="FILE", help="Write the JSON beside the report, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    export: str,
+    model: str | None,
+    workload: WorkloadRequest,
+    hardware: HardwareRequest,
+    selection: Selection,
+    output_format: str | None,
+    output: str | None,
+    force: bool,
+    json_file: str | None,
+    quiet: bool,
+) -> None:
+    """Judge EXPORT against a model and write a report.
+
+    Without --model the report shows what needs no model: gaps, copies, kernels.
+
+    \b
+    Examples:
+      nsysmodel report trace.sqlite --model qwen3-30b
+      nsysmodel report trace.sqlite -m my-model.yaml --batch 8 --context 2048 -o report.md
+      nsysmodel report trace.sqlite -m qwen3-30b --format json -o - | jq .verdict
+    """
+    chosen = chosen_format(output_format, output, "html")
+    target = output or _default_target(export, chosen)
+    check_writable(target, force=force, named=output is not None)
+    if json_file is not None:
+        check_writable(json_file, force=force, named=True)
+    from nsysmodel.analyze import evaluate
+
+    evaluation = evaluate(
+        export,
+        model,
+        workload=workload,
+        hardware=hardware,
+        selection=selection,
+        command=_command_line(export, model),
+    )
+    write_output(target, _rendered(evaluation, chosen), force=force, named=output is not None)
+    if json_file is not None:
+        from nsysmodel.report import render_json
+
+        write_output(json_file, render_json(evaluation), force=force, named=True)
+    if not quiet:
+        _tell(ctx, evaluation, target)
+
+
+def _default_target(export: str, chosen: str) -> str:
+    """`<export stem>.html` in the current folder."""
+    stem = Path(export).name
+    for suffix in (".gz", ".zst", ".sqlite", ".sqlite3", ".db", ".nsys-rep"):
+        stem = stem.removesuffix(suffix)
+    return (stem or "report") + SUFFIX[chosen]
+
+
+def _command_line(export: str, model: str | None) -> str:
+    """How the report was made, without folders of this machine."""
+    words = [Path(word).name if word in (export, model) else word for word in sys.argv[1:]]
+    return " ".join(["nsysmodel", *words])
+
+
+def _rendered(evaluation: Evaluation, chosen: str) -> str | bytes:
+    from nsysmodel import report
+
+    if chosen == "html":
+        return report.render_html(evaluation)
+    if chosen == "markdown":
+        return report.render_markdown(evaluation)
+    if chosen == "json":
+        return report.render_json(evaluation)
+    frame = report.ops_frame(evaluation)
+    if chosen == "csv":
+        return str(frame.to_csv(index=False))
+    import io
+
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _tell(ctx: click.Context, evaluation: Evaluation, target: str) -> None:
+    """The verdict on the terminal; on standard error where the report itself went to standard output."""
+    from rich.console import Console
+
+    from nsysmodel.report import terminal
+
+    console = Console(
+        stderr=target == "-",
+        force_terminal=True if ctx.color else None,
+        no_color=True if ctx.color is False else None,
+        highlight=False,
+    )
+    terminal(evaluation, console, None if target == "-" else target)

@@ -1,0 +1,110 @@
+"""Serving runs change their batch from step to step: steps of one phase and batch are judged, others listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nsysmodel.join.observe import observe_step
+from nsysmodel.join.sequence import identify
+from nsysmodel.join.types import Join, StepWindow
+from nsysmodel.join.vocabulary import Vocabulary
+from nsysmodel.judge.cases import Case
+from nsysmodel.request import Selection
+from nsysmodel.result import StepCluster
+from nsysmodel.workload import WorkloadRequest
+
+
+def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[StepWindow, ...]:
+    """The steps with phase, batch and tokens, from their markers, else from their own grids."""
+    markers = list(case.work.markers)
+    if join.method == "nvtx":
+        first: dict[int, int] = {}
+        for row, step in enumerate(join.labels.step):
+            first.setdefault(int(step), row)
+        starts = np.array([marker.start_ns for marker in markers])
+        described = []
+        for step in join.steps:
+            row = first.get(step.index)
+            launch = int(case.work.launch_start_ns[row]) if row is not None else -1
+            number = int(np.searchsorted(starts, launch, side="right")) - 1
+            marker = markers[number] if launch >= 0 and number >= 0 else None
+            if marker is None:
+                described.append(step)
+            else:
+                described.append(
+                    replace(
+                        step, phase=marker.phase, batch=marker.batch, tokens=marker.tokens, source="export"
+                    )
+                )
+        return tuple(described)
+    sequence = identify(case.kernels, vocabulary)
+    result = []
+    for step in join.steps:
+        seen = observe_step(case.kernels, sequence, np.flatnonzero(join.labels.step == step.index))
+        if seen is None:
+            result.append(step)
+            continue
+        batch = seen.tokens if seen.phase == "decode" else None
+        result.append(replace(step, phase=seen.phase, batch=batch, tokens=seen.tokens, source="inferred"))
+    return tuple(result)
+
+
+def select_steps(
+    steps: Sequence[StepWindow], request: WorkloadRequest, selection: Selection
+) -> tuple[StepWindow, ...]:
+    """Drop the steps outside the selection, and those of another phase or batch than the judged cluster.
+
+    The judged cluster is the one that was asked for, else the one with most time.
+    """
+    chosen = [
+        replace(step, dropped="outside_selection")
+        if selection.steps is not None
+        and step.dropped is None
+        and not selection.steps[0] <= step.index <= selection.steps[1]
+        else step
+        for step in steps
+    ]
+    time: dict[tuple[str | None, int | None], int] = {}
+    for step in chosen:
+        if step.dropped is None:
+            key = (step.phase, step.batch)
+            time[key] = time.get(key, 0) + step.end_ns - step.start_ns
+    wanted = {
+        key: value
+        for key, value in time.items()
+        if (request.phase in (None, key[0])) and (request.batch in (None, key[1]))
+    }
+    if len(time) < 2 or not (wanted or time):
+        return tuple(chosen)
+    phase, batch = max(wanted or time, key=lambda key: (wanted or time)[key])
+    result = []
+    for step in chosen:
+        if step.dropped is None and step.phase != phase:
+            step = replace(step, dropped="other_phase")
+        elif step.dropped is None and step.batch != batch:
+            step = replace(step, dropped="other_batch")
+        result.append(step)
+    return tuple(result)
+
+
+def clusters_of(steps: Sequence[StepWindow]) -> tuple[StepCluster, ...]:
+    """Steps by phase and batch, most steps first; cut-off steps count with their cluster."""
+    groups: dict[tuple[str | None, int | None, int | None], list[StepWindow]] = {}
+    for step in steps:
+        groups.setdefault((step.phase, step.batch, step.tokens), []).append(step)
+    result = [
+        StepCluster(
+            phase=phase or "unknown",
+            batch=batch,
+            tokens=tokens,
+            source=members[0].source,
+            steps=len(members),
+            used=any(step.dropped is None for step in members),
+            median_ns=int(np.median([step.end_ns - step.start_ns for step in members])),
+        )
+        for (phase, batch, tokens), members in groups.items()
+    ]
+    return tuple(sorted(result, key=lambda cluster: -cluster.steps))

@@ -1,0 +1,265 @@
+"""One case from its rows to its verdict: workload, join, prices, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nsysmodel.errors import HardwareError
+from nsysmodel.export.run import Run
+from nsysmodel.hardware.resolve import Overrides, resolve
+from nsysmodel.hardware.types import Hardware
+from nsysmodel.join.join import join_device
+from nsysmodel.join.types import Join
+from nsysmodel.join.vocabulary import Vocabulary
+from nsysmodel.judge.cases import Case
+from nsysmodel.judge.clusters import describe_steps, select_steps
+from nsysmodel.judge.device import Theory, device_result
+from nsysmodel.judge.flat import flat_join, flat_price
+from nsysmodel.judge.observed import Observed, observe
+from nsysmodel.judge.ops import PriceList, price
+from nsysmodel.judge.plainsteps import plain_join
+from nsysmodel.judge.verdict import impossible, verdict_of
+from nsysmodel.model import FlatSpec, LayeredSpec, ModelSpec, resolve_workload
+from nsysmodel.model.types import FlatModel, StepModel
+from nsysmodel.request import HardwareRequest, Selection
+from nsysmodel.result import DeviceResult, Diagnostic, Verdict
+from nsysmodel.workload import Sourced, Workload, WorkloadRequest
+
+MOST_HIDDEN = 0.2
+"""Share of the device's busy time inside graphs traced as a whole, above which nothing is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A case with its verdict."""
+
+    result: DeviceResult
+    verdict: Verdict
+    join: Join
+    hardware: Hardware | None
+    workload: Workload | None = None
+    model: StepModel | FlatModel | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    fits: tuple[Mapping[str, Any], ...] = ()
+
+
+def judge_case(
+    run: Run,
+    case: Case,
+    spec: ModelSpec | None,
+    vocabulary: Vocabulary,
+    request: WorkloadRequest,
+    hardware_request: HardwareRequest,
+    selection: Selection,
+) -> Judged:
+    """Judge one process on one device.
+
+    Raises:
+        HardwareError: a model is given and nothing is known of the GPU.
+    """
+    hardware = _hardware(case, hardware_request, needed=spec is not None)
+    name = case.gpu.name if case.gpu is not None else (hardware.name if hardware else "unknown GPU")
+    hidden = _hidden(run, case)
+    if spec is None or hidden or hardware is None or not len(case.kernels):
+        return _unjudged(case, hardware, vocabulary, name, hidden, asked=spec is not None)
+    if isinstance(spec, FlatSpec):
+        return _flat(case, spec, hardware, vocabulary, name)
+    return _layered(case, spec, hardware, vocabulary, name, request, selection)
+
+
+def _hardware(case: Case, request: HardwareRequest, *, needed: bool) -> Hardware | None:
+    overrides = Overrides.parse(
+        bandwidth=request.bandwidth, peaks=request.peaks, clock=request.clock, files=request.files
+    )
+    try:
+        return resolve(request.gpu, facts=case.gpu, overrides=overrides)
+    except HardwareError:
+        if needed or request.gpu:
+            raise
+        return None
+
+
+def _hidden(run: Run, case: Case) -> Diagnostic | None:
+    """The finding on graphs traced as a whole, where they hide too much to judge."""
+    traced = int(case.graph_traces["duration_ns"].sum()) if len(case.graph_traces) else 0
+    shown = int(case.kernels["duration_ns"].sum()) if len(case.kernels) else 0
+    if not traced or traced < MOST_HIDDEN * (traced + shown):
+        return None
+    found = next((d for d in run.diagnostics if "graph" in d.code and d.hint), None)
+    return found or Diagnostic("graphs_traced_whole", "error", "CUDA graphs were traced as a whole.", "")
+
+
+def _unjudged(
+    case: Case,
+    hardware: Hardware | None,
+    vocabulary: Vocabulary,
+    name: str,
+    hidden: Diagnostic | None,
+    *,
+    asked: bool,
+) -> Judged:
+    """What needs no model: windows, gaps, copies, kernels."""
+    join = plain_join(case)
+    result = device_result(case, join, Theory(None, hardware, {}), vocabulary, judged=False, name=name)
+    if hidden is not None:
+        headline = "Cannot judge: the kernels inside CUDA graphs are not in this export."
+        verdict = Verdict("cannot_judge", headline, (hidden.message, hidden.hint))
+    elif asked:
+        verdict = Verdict("cannot_judge", "Cannot judge: the export holds no kernel of this device.")
+    else:
+        verdict = _plain_verdict(result)
+    return Judged(result, verdict, join, hardware)
+
+
+def _plain_verdict(result: DeviceResult) -> Verdict:
+    from nsysmodel import units
+
+    busy = result.step.busy_ns * max(result.steps.used, 1)
+    share = busy / result.window_total_ns if result.window_total_ns else 0.0
+    idle = sum(result.gaps.by_cause.values())
+    steps = result.steps.used
+    span = (
+        f"{steps} steps of {units.ns(result.steps.median_ns)}" if steps else units.ns(result.window_total_ns)
+    )
+    headline = (
+        f"The device is busy {units.percent(share)} of {span}; no model was given, so nothing is judged."
+    )
+    reasons = [f"Idle: {units.ns(idle)} in all."]
+    if result.kernels:
+        top = result.kernels[0]
+        reasons.append(f"Most kernel time ({units.percent(top.share)}): {top.name[:80]}.")
+    return Verdict("cannot_judge", headline, tuple(reasons))
+
+
+def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary, name: str) -> Judged:
+    from nsysmodel import units
+
+    join = flat_join(case, spec.model)
+    if join.refusals:
+        result = device_result(case, join, Theory(None, hardware, {}), vocabulary, judged=False, name=name)
+        verdict = Verdict("cannot_judge", f"Cannot judge: {join.refusals[0]}", join.refusals)
+        return Judged(result, verdict, join, hardware, None, spec.model)
+    priced = flat_price(case, spec.model, join, hardware)
+    result = device_result(case, join, Theory(None, hardware, priced), vocabulary, judged=True, name=name)
+    measured = sum(op.total_ns for op in result.ops)
+    floor = sum(p.floor_ns for p in priced.values())
+    headline = (
+        f"The modeled kernels take {units.ns(measured)}; the model says {units.ns(floor)}. "
+        f"That is {units.percent(floor / measured if measured else None)} of the roofline."
+    )
+    reasons = [
+        f"{op.op}: {units.ratio(op.ratio)} its floor." for op in result.ops[:3] if op.ratio is not None
+    ]
+    return Judged(result, Verdict("ok", headline, tuple(reasons)), join, hardware, None, spec.model)
+
+
+def _layered(
+    case: Case,
+    spec: LayeredSpec,
+    hardware: Hardware,
+    vocabulary: Vocabulary,
+    name: str,
+    request: WorkloadRequest,
+    selection: Selection,
+) -> Judged:
+    seen = observe(case, vocabulary, request)
+    workload = _resolve(request, spec, seen)
+    model = spec.build(workload, hardware)
+    join = join_device(case.work, model, hardware, vocabulary)
+    steps = select_steps(describe_steps(case, join, vocabulary), request, selection)
+    join = replace(join, steps=steps)
+    workload, model = _of_cluster(request, spec, seen, join, workload, model, hardware)
+    refusals = [*join.refusals, *_contradictions(request, join)]
+    if not join.used and not refusals:
+        refusals.append("No whole step lies inside the selection.")
+    notes = (
+        [Diagnostic("workload", "info", f"Workload read from the export: {seen.sentence}.")]
+        if seen.sentence
+        else []
+    )
+    notes += list(join.diagnostics)
+    if not refusals:
+        prices = PriceList(model, hardware)
+        inside = np.isin(join.labels.step, [step.index for step in join.used])
+        theory = Theory(model, hardware, price(prices, join, inside), prices)
+        result = device_result(case, join, theory, vocabulary, judged=True, name=name)
+        reason = impossible(result.ops, hardware, workload)
+        if not reason:
+            verdict = verdict_of(result, model, workload)
+            return Judged(result, verdict, join, hardware, workload, model, tuple(notes))
+        refusals.append(reason)
+    theory = Theory(model, hardware, {})
+    result = device_result(case, join, theory, vocabulary, judged=False, name=name)
+    verdict = Verdict("cannot_judge", f"Cannot judge: {refusals[0]}", tuple(refusals[1:]))
+    return Judged(result, verdict, join, hardware, workload, model, tuple(notes))
+
+
+def _resolve(request: WorkloadRequest, spec: LayeredSpec, seen: Observed) -> Workload:
+    """The workload; a total of prefill tokens is split over the batch that is known or assumed."""
+    values = dict(seen.values)
+    total = values.pop("total_tokens", None)
+    if total is not None and request.tokens is None and "tokens" not in values:
+        batch = request.batch or 1
+        if total.value % batch == 0:
+            values["tokens"] = Sourced(total.value // batch, "inferred")
+    return resolve_workload(request, spec, values)
+
+
+def _of_cluster(
+    request: WorkloadRequest,
+    spec: LayeredSpec,
+    seen: Observed,
+    join: Join,
+    workload: Workload,
+    model: StepModel,
+    hardware: Hardware,
+) -> tuple[Workload, StepModel]:
+    """The workload and model of the judged steps, where their batch is not the one that the join used."""
+    used = join.used
+    if not used or request.batch is not None:
+        return workload, model
+    step = used[len(used) // 2]
+    if step.batch is None or step.phase not in ("decode", "prefill"):
+        return workload, model
+    if (step.phase, step.batch) == (workload.phase.value, workload.batch.value):
+        return workload, model
+    values = {
+        **seen.values,
+        "phase": Sourced(step.phase, step.source),
+        "batch": Sourced(step.batch, step.source),
+    }
+    values.pop("tokens", None)
+    values.pop("total_tokens", None)
+    if step.tokens and step.tokens % step.batch == 0:
+        values["tokens"] = Sourced(step.tokens // step.batch, step.source)
+    other = resolve_workload(request, spec, values)
+    return other, spec.build(other, hardware)
+
+
+def _contradictions(request: WorkloadRequest, join: Join) -> list[str]:
+    """Flags that the export contradicts, with the value that would fit."""
+    used = join.used
+    if not used:
+        return []
+    step = used[len(used) // 2]
+    told = (
+        "Its step markers show" if step.source == "export" else "The grids of its token-parallel kernels show"
+    )
+    found = []
+    if request.batch is not None and step.batch is not None and step.batch != request.batch:
+        found.append(
+            f"{told} {step.batch} sequences a step, not {request.batch}: --batch {step.batch} would fit."
+        )
+    tokens = (request.batch or 1) * (request.tokens or 1)
+    if (
+        (request.phase == "prefill" or request.tokens is not None)
+        and step.tokens is not None
+        and step.tokens != tokens
+        and step.source == "export"
+    ):
+        found.append(f"{told} {step.tokens} tokens a step, not {tokens}.")
+    return found
