@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysmodel.model.flat import evaluate
-from nsysmodel.model.load import aliases, bundled, load
+from nsysmodel.model.loading import aliases, bundled, load
 from nsysmodel.model.spec import FlatSpec, LayeredSpec, ModelSpec
 from nsysmodel.model.workloads import resolve_workload
 

@@ -102,7 +102,7 @@ def _layer_kinds(spec: LayeredSpec, maker: _Maker) -> tuple[dict[str, list[_Buil
         key = (name, formats_here)
         if key not in built:
             others = sum(1 for other, _ in built if other == name)
-            built[key] = name if not others else f"{name}-{others + 1}"
+            built[key] = name if not others else f"{name}.{others + 1}"
             kinds[built[key]] = maker.ops(spec.kinds[name], spec.kind_values[name], index)
         layers.append(built[key])
     return kinds, tuple(layers)
@@ -193,7 +193,7 @@ class _Maker:
         """MLA works on the latent in decode, and in prefill where an indexer leaves few entries."""
         if self.setting.phase == "decode":
             return True
-        return 0 < values["index_topk"] < self.setting.length
+        return bool(0 < values["index_topk"] < self.setting.length)
 
     def _format(self, decl: OpDecl, layer: int) -> Format | None:
         name = self.format_name(decl, layer)

@@ -1,8 +1,8 @@
 """Arithmetic of model files, parsed without ever running it as Python.
 
 Allowed: numbers, names, + - * / // % **, comparisons, `and or not`, `a if condition else b`, and the
-functions min, max, ceil, floor, log2, sqrt, abs, round. Size, depth and powers are bounded. Names may stand for numpy
-arrays: then the result is an array.
+functions min, max, ceil, floor, log2, sqrt, abs, round. Size, depth and powers are bounded. Names may
+stand for numpy arrays: then the result is an array.
 """
 
 from __future__ import annotations

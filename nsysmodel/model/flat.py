@@ -87,13 +87,8 @@ def evaluate(model: FlatModel, entry: ExpectedKernel, launch: Mapping[str, Any])
     result = []
     for field, text in (("flop", entry.flop), ("bytes", entry.bytes)):
         value = expressions.parse(text)(names)
-        smallest = value.min() if hasattr(value, "min") and getattr(value, "size", 1) else value
-        if (
-            not hasattr(smallest, "size")
-            and smallest < 0
-            or hasattr(smallest, "size")
-            and (smallest < 0).any()
-        ):
+        wrong = value < 0
+        if wrong.any() if hasattr(wrong, "any") else wrong:
             raise ModelError(f"{entry.name}: {field} is negative.", f"The expression is {text!r}.")
         result.append(value)
     return result[0], result[1]

@@ -17,8 +17,8 @@ def of_step(spec: LayeredSpec, workload: Workload, setting: Setting, rules: Quan
     if experts and routed > 1:
         expected = distinct_experts(experts, top_k, routed)
         result.append(
-            f"Expert weights: {expected:.1f} of {experts} experts expected to be distinct for {routed} tokens "
-            "(uniform routing); skewed or correlated tokens read fewer."
+            f"Expert weights: {expected:.1f} of {experts} experts expected to be distinct for {routed} "
+            "tokens (uniform routing); skewed or correlated tokens read fewer."
         )
     if rules.kv and not workload.kv_dtype.value:
         result.append(f"The KV cache is {rules.kv}, as the checkpoint says.")

@@ -86,7 +86,7 @@ def layer_shapes(arch: Architecture, document: Document) -> tuple[dict[str, Laye
     """Kinds of layers by name, and the kind of each layer.
 
     Raises:
-        ModelError: an unknown mixer or feed-forward, a wrong count, or a number that a block needs is missing.
+        ModelError: an unknown mixer or feed-forward, a wrong count, or a missing number.
     """
     base = base_values(arch, document)
     count = base["layers"]

@@ -93,7 +93,7 @@ class FlatSpec:
     name: str
     source: str
     model: FlatModel
-    defaults: WorkloadRequest = WorkloadRequest()
+    defaults: WorkloadRequest = field(default_factory=WorkloadRequest)
     notes: tuple[str, ...] = ()
 
 

@@ -58,13 +58,13 @@ def _check(workload: Workload) -> None:
             raise WorkloadError(f"{name} must be at least 1.")
     if workload.phase.value == "decode" and workload.context.value < workload.tokens.value:
         raise WorkloadError(
-            f"A context of {workload.context.value} does not hold {workload.tokens.value} new tokens per sequence.",
+            f"A context of {workload.context.value} does not hold {workload.tokens.value} new tokens.",
             "--context counts the current tokens too.",
         )
     ranks = workload.tensor_parallel.value * workload.data_parallel.value
     if ranks % workload.expert_parallel.value:
         raise WorkloadError(
-            f"Expert parallelism of {workload.expert_parallel.value} does not divide tp x dp = {ranks} ranks.",
+            f"Expert parallelism {workload.expert_parallel.value} does not divide tp x dp = {ranks} ranks.",
             "Say how attention is spread over them: --tp N (tensor-parallel) or --dp N (data-parallel).",
         )
 

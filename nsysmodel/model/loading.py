@@ -193,7 +193,11 @@ def _pattern(file: ModelFile, values: Values, document: Document) -> tuple[str, 
 
 def _check_formats(arch: Architecture, document: Document) -> None:
     """Raises where a number format of the file does not exist."""
-    given = {("dtype",): arch.dtype, ("router_dtype",): arch.router_dtype, ("state_dtype",): arch.state_dtype}
+    given: dict[tuple[str, ...], str | None] = {
+        ("dtype",): arch.dtype,
+        ("router_dtype",): arch.router_dtype,
+        ("state_dtype",): arch.state_dtype,
+    }
     quant = arch.quantization
     if quant is not None:
         given[("quantization", "format")] = quant.format
