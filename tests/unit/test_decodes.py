@@ -193,3 +193,20 @@ def test_the_host_side_fits_the_kernels(mutation: str, tmp_path: Path) -> None:
     steps = labels["step"].nunique()
     per_step = {"eager": 0, "piecewise": 33}
     assert launches == (steps * per_step.get(mutation, 1),)
+
+
+def test_module_ranges_hold_the_calls_of_their_kernels(tmp_path: Path) -> None:
+    case = mutated(next(case for case in CLEAN if case.name == "trtllm-dense-qwen3-8b"), "module_ranges")
+    generate(replace(case, steps=2), tmp_path / "a.sqlite", 2)
+    with sqlite3.connect(tmp_path / "a.sqlite") as db:
+        counts = dict(
+            db.execute(
+                "SELECT s.value, count(*) FROM NVTX_EVENTS n JOIN CUPTI_ACTIVITY_KIND_RUNTIME r"
+                " ON r.start >= n.start AND r.end <= n.end"
+                " JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = r.correlationId"
+                " JOIN StringIds s ON s.id = k.demangledName"
+                " WHERE n.text LIKE '%layers.7.self_attn.attn%' GROUP BY 1"
+            ).fetchall()
+        )
+    assert counts["kernel_mha"] == 2
+    assert len(counts) == 2
