@@ -6,8 +6,8 @@ import difflib
 import functools
 import importlib.resources
 import os
-from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nsysmodel.errors import ModelError
 from nsysmodel.model import flat, schema
@@ -20,6 +20,9 @@ from nsysmodel.model.shapes import Values, base_values, layer_shapes
 from nsysmodel.model.spec import LayeredSpec, ModelSpec
 from nsysmodel.theory import formats
 from nsysmodel.workload import WorkloadRequest
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
