@@ -11,7 +11,7 @@ from nsysmodel.cli.output import check_writable, write_output
 from nsysmodel.request import HardwareRequest
 
 if TYPE_CHECKING:
-    from nsysmodel.cli.roofline_tables import Answer
+    from nsysmodel.cli.roofline_tables import RooflineAnswer
     from nsysmodel.hardware.types import Hardware
     from nsysmodel.theory.roofline import Shape
 
@@ -152,17 +152,11 @@ def _measured(
     return sweep(export or "", kernel or "", [parse_shape(size) for size in sizes])
 
 
-def _text(answer: Answer, kind: str) -> str:
-    from nsysmodel.cli.rows import as_csv, as_json, as_table
+def _text(answer: RooflineAnswer, kind: str) -> str:
+    if kind != "svg":
+        return answer.text(kind)
+    if not answer.roofs:
+        raise click.UsageError("This answer has no drawing: use table, json or csv.")
+    from nsysmodel.report.roofline_svg import roofline_svg
 
-    if kind == "json":
-        return as_json(answer.document)
-    if kind == "csv":
-        return as_csv(answer.columns, answer.rows)
-    if kind == "svg":
-        if not answer.roofs:
-            raise click.UsageError("This answer has no drawing: use table, json or csv.")
-        from nsysmodel.report.roofline_svg import roofline_svg
-
-        return roofline_svg(answer.title, answer.roofs, answer.points)
-    return as_table(answer.columns, answer.rows, title=answer.title, foot="\n".join(answer.notes))
+    return roofline_svg(answer.title, answer.roofs, answer.points)

@@ -9,7 +9,7 @@ from typing import Any
 
 from nsysmodel import units
 from nsysmodel.cli.measurements import parse_shape
-from nsysmodel.cli.rows import Column
+from nsysmodel.cli.rows import Answer, Column
 from nsysmodel.hardware.describe import to_dict
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.report.roofline_svg import Point, Roof
@@ -29,14 +29,9 @@ from nsysmodel.theory.sanity import possible
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer in all of its forms; JSON and CSV hold base units."""
+class RooflineAnswer(Answer):
+    """An answer with the roofs and points of its drawing; no roofs where it has none."""
 
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[dict[str, Any], ...]
-    notes: tuple[str, ...]
-    document: dict[str, Any]
     roofs: tuple[Roof, ...] = field(default=())
     points: tuple[Point, ...] = field(default=())
 
@@ -55,7 +50,9 @@ _RIDGE = (
 )
 
 
-def ridge_table(hardware: Hardware, dtypes: Sequence[str] | None, cache_bytes: float | None) -> Answer:
+def ridge_table(
+    hardware: Hardware, dtypes: Sequence[str] | None, cache_bytes: float | None
+) -> RooflineAnswer:
     """Ridge points, N* and the cap that the cache sets, for every engine or for those asked."""
     cache = hardware.l2_bytes if cache_bytes is None else cache_bytes
     bandwidth = hardware.bandwidth_bytes_per_s.value
@@ -78,7 +75,7 @@ def ridge_table(hardware: Hardware, dtypes: Sequence[str] | None, cache_bytes: f
     notes = ["N*: a smaller square product is bound by memory, all operands read once."]
     if cache:
         notes.append(f"Cache cap: what {units.bytes_(cache)} of fast memory allow for ever larger squares.")
-    return Answer(
+    return RooflineAnswer(
         f"Ridge points of {hardware.name}",
         _RIDGE,
         tuple(rows),
@@ -131,7 +128,7 @@ def _bound_row(bound: GemmBound) -> dict[str, Any]:
 
 def bounds(
     hardware: Hardware, dtypes: Sequence[str], sizes: Sequence[str], cache_bytes: float | None
-) -> Answer:
+) -> RooflineAnswer:
     """The bound of each product in each format."""
     found = [
         gemm_bound(parse_shape(size), dtype, hardware, cache_bytes=cache_bytes)
@@ -139,7 +136,7 @@ def bounds(
         for dtype in dtypes
     ]
     rows = [_bound_row(bound) for bound in found]
-    return Answer(
+    return RooflineAnswer(
         f"Matrix products on {hardware.name}",
         _BOUND,
         tuple(rows),
@@ -181,7 +178,7 @@ _FLAGS = {
 
 def measured(
     hardware: Hardware, dtype: str, pairs: Sequence[tuple[Shape, float]], cache_bytes: float | None
-) -> Answer:
+) -> RooflineAnswer:
     """Measured products against their roof; what beats it is flagged, never praised."""
     rows, points = [], []
     for shape, time_ns in pairs:
@@ -199,7 +196,7 @@ def measured(
         name = f"N={shape.n}" if shape.m == shape.n == shape.k else str(row["size"])
         points.append(Point(name, result.bound.intensity, result.flop_per_s))
     notes = tuple(_FLAGS[flag] for flag in dict.fromkeys(row["flag"] for row in rows) if flag)
-    return Answer(
+    return RooflineAnswer(
         f"Measured {dtype} matrix products on {hardware.name}",
         _MEASURED,
         tuple(rows),
@@ -234,7 +231,7 @@ _POSSIBLE = (
 )
 
 
-def is_possible(hardware: Hardware, bytes_: float, flop: float, time_ns: float, dtype: str) -> Answer:
+def is_possible(hardware: Hardware, bytes_: float, flop: float, time_ns: float, dtype: str) -> RooflineAnswer:
     """Whether a measurement is possible at all."""
     verdict = possible(bytes_, flop, time_ns, hardware, dtype=dtype)
     row = {
@@ -256,12 +253,12 @@ def is_possible(hardware: Hardware, bytes_: float, flop: float, time_ns: float, 
         )
     title = f"{units.bytes_(bytes_)} and {units.flop(flop)} in {units.ns(time_ns)} on {hardware.name}"
     document = {"schema": "nsysmodel.roofline/1", "hardware": to_dict(hardware), "check": row}
-    return Answer(title, _POSSIBLE, (row,), (note,), document)
+    return RooflineAnswer(title, _POSSIBLE, (row,), (note,), document)
 
 
 def with_fixed_cost(
-    answer: Answer, hardware: Hardware, dtypes: Sequence[str], t0_ns: float, fraction: float
-) -> Answer:
+    answer: RooflineAnswer, hardware: Hardware, dtypes: Sequence[str], t0_ns: float, fraction: float
+) -> RooflineAnswer:
     """The answer with the size of a square product that reaches a fraction of peak despite T0."""
     sizes = {dtype: size_for_fraction(peak_of(hardware, dtype), t0_ns, fraction) for dtype in dtypes}
     notes = tuple(

@@ -26,6 +26,25 @@ class Column:
     right: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer in all of its forms; JSON and CSV hold base units."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...]
+    document: dict[str, Any]
+
+    def text(self, kind: str) -> str:
+        """The answer as `table`, `json` or `csv`."""
+        if kind == "json":
+            return as_json(self.document)
+        if kind == "csv":
+            return as_csv(self.columns, self.rows)
+        return as_table(self.columns, self.rows, title=self.title, foot="\n".join(self.notes))
+
+
 def as_table(columns: Sequence[Column], rows: Sequence[Row], *, title: str = "", foot: str = "") -> str:
     """Aligned text; columns in which no row has a value are left out.
 

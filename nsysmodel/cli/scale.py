@@ -88,7 +88,6 @@ def command(
     """
     from nsysmodel import units
     from nsysmodel.cli import scale_tables as tables
-    from nsysmodel.cli.rows import as_csv, as_json, as_table
 
     check_writable(output, force=force, named=True)
     questions = [parallel is not None, bool(parallel_time), bool(measurements), bool(exports)]
@@ -109,13 +108,7 @@ def command(
     else:
         pairs = tables.pairs_of(measurements) if measurements else tables.pairs_of_exports(exports, model)
         answer = tables.measured(pairs, weak=weak)
-    kind = chosen_format(output_format, output, "table")
-    if kind == "json":
-        text = as_json(answer.document)
-    elif kind == "csv":
-        text = as_csv(answer.columns, answer.rows)
-    else:
-        text = as_table(answer.columns, answer.rows, title=answer.title, foot="\n".join(answer.notes))
+    text = answer.text(chosen_format(output_format, output, "table"))
     write_output(output, text, force=force, named=True)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from nsysmodel import units
 from nsysmodel.cli.measurements import MeasurementError, parse_devices, read_pairs
-from nsysmodel.cli.rows import Column
+from nsysmodel.cli.rows import Answer, Column
 from nsysmodel.theory.scaling import (
     Communication,
+    Part,
     amdahl,
     amdahl_limit,
     best_devices,
@@ -23,17 +23,6 @@ from nsysmodel.theory.scaling import (
 from nsysmodel.theory.scaling_fit import BANDWIDTH_NOTE, ScalingFit, fit
 
 SCHEMA = "nsysmodel.scale/1"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer in all of its forms; JSON and CSV hold base units."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[dict[str, Any], ...]
-    notes: tuple[str, ...]
-    document: dict[str, Any]
 
 
 _LAWS = (
@@ -90,22 +79,10 @@ def with_communication(
     one = step_time(serial_ns, parallel_ns, comm, 1).total_ns
     if not one > 0:
         raise MeasurementError("The step takes no time.", "Give --parallel-time above 0.")
-    rows = []
-    for devices in shown:
-        part = step_time(serial_ns, parallel_ns, comm, devices)
-        rows.append(
-            {
-                "devices": devices,
-                "serial_ns": part.serial_ns,
-                "parallel_ns": part.parallel_ns,
-                "bandwidth_ns": part.bandwidth_ns,
-                "latency_ns": part.latency_ns,
-                "total_ns": part.total_ns,
-                "speedup": one / part.total_ns,
-                "strong_efficiency": strong_efficiency(one, part.total_ns, devices),
-                "best": devices == best.devices,
-            }
-        )
+    rows = [
+        {**_part(step_time(serial_ns, parallel_ns, comm, devices), one), "best": devices == best.devices}
+        for devices in shown
+    ]
     notes = [
         f"Least T(N) at N = {best.devices}: {units.ns(best.total_ns)}, {units.ratio(one / best.total_ns)}."
     ]
@@ -132,6 +109,19 @@ def with_communication(
         size = units.bytes_(comm.size_bytes)
         title += f": {units.count(comm.collectives)} {comm.algorithm} all-reduces of {size}"
     return Answer(title, _TIMES, tuple(rows), tuple(notes), document)
+
+
+def _part(part: Part, one_ns: float) -> dict[str, Any]:
+    return {
+        "devices": part.devices,
+        "serial_ns": part.serial_ns,
+        "parallel_ns": part.parallel_ns,
+        "bandwidth_ns": part.bandwidth_ns,
+        "latency_ns": part.latency_ns,
+        "total_ns": part.total_ns,
+        "speedup": one_ns / part.total_ns,
+        "strong_efficiency": strong_efficiency(one_ns, part.total_ns, part.devices),
+    }
 
 
 def pairs_of(path: str) -> list[tuple[int, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -100,3 +101,16 @@ def test_one_n_is_not_a_scaling_law(tmp_path) -> None:
     result = run("--measurements", str(path))
     assert result.exit_code == 1
     assert "two different N" in result.stderr
+
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "qwen3-30b-decode-gh200.sqlite"
+
+
+def test_steps_of_exports_are_the_measured_times() -> None:
+    args = (f"1={FIXTURE}", f"4={FIXTURE}", "--model", "qwen3-30b", "-f", "json")
+    document = json.loads(run(*args).stdout)
+    times = {row["measured_ns"] for row in document["rows"]}
+    assert len(times) == 1
+    assert times.pop() > 1e6
+    # The same time on 4 devices: nothing of it is parallel.
+    assert document["fit"]["parallel_fraction"] == pytest.approx(0, abs=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -231,3 +232,13 @@ def test_wrong_user_file_names_line_and_field(tmp_path, text: str, parts: list[s
 def test_missing_user_file_is_an_error(tmp_path) -> None:
     with pytest.raises(HardwareError):
         load_catalogue([str(tmp_path / "none.yaml")])
+
+
+def test_the_file_in_the_docs_is_a_catalogue(tmp_path) -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text("utf-8")
+    path = tmp_path / "lab.yaml"
+    path.write_text(docs.split("```yaml\n")[1].split("```")[0], "utf-8")
+    lab = resolve(facts=Facts("NVIDIA Lab Board", 100), overrides=Overrides(files=(str(path),)))
+    assert lab.key == "lab"
+    assert lab.peak("bf16") == 700e12
+    assert lab.peak("fp8") == 100 * 8192 * 1.8e9
