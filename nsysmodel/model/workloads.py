@@ -110,7 +110,7 @@ class _Picker:
             return found
         if phase == "decode":
             # one token per sequence is what decode means; verify needs a flag
-            return Sourced(1, self.phase().source)
+            return Sourced(1, "model")
         usual = self.defaults.tokens if (self.defaults.phase or "decode") == "prefill" else None
         return Sourced(usual or PREFILL_TOKENS, "assumed")
 
