@@ -12,15 +12,16 @@ class NsysModelError(Exception):
 
     Args:
         message: one clear sentence: what is wrong, and where.
-        hint: what to do about it; empty where nothing helps.
+        hint: what to do about it; where none is given, that of the class.
     """
 
     exit_code = 1
+    default_hint = ""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.default_hint
 
 
 class ExportError(NsysModelError):
@@ -29,6 +30,10 @@ class ExportError(NsysModelError):
 
 class ModelError(NsysModelError):
     """A model file, a configuration or a model name is wrong."""
+
+    default_hint = (
+        "`nsysmodel model check FILE` checks a model file; `nsysmodel model init` writes one to start from."
+    )
 
 
 class HardwareError(NsysModelError):

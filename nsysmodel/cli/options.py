@@ -7,6 +7,7 @@ Each decorator collects its flags into one value, so that a command receives `wo
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -42,6 +43,14 @@ def _time_range(_ctx: click.Context, _param: click.Parameter, value: str | None)
     if not dash or end <= start:
         raise click.BadParameter(f"{value!r} is not a range of seconds such as 1.5-2.25.")
     return round(start * 1e9), round(end * 1e9)
+
+
+def _regex(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    try:
+        re.compile(value or "")
+    except re.error as error:
+        raise click.BadParameter(f"{value!r} is not a regular expression: {error}.") from None
+    return value
 
 
 _COUNT = click.IntRange(min=1)
@@ -99,7 +108,12 @@ def selection_options(command: F) -> F:
         click.option("--process", type=int, help="Judge this process only (OS pid)."),
         click.option("--device", type=int, help="Judge this device only (CUDA ordinal)."),
         click.option("--steps", callback=_steps, metavar="A-B", help="Judge these steps only."),
-        click.option("--nvtx", metavar="REGEX", help="Judge kernels launched inside these NVTX ranges only."),
+        click.option(
+            "--nvtx",
+            callback=_regex,
+            metavar="REGEX",
+            help="Judge kernels launched inside these NVTX ranges only.",
+        ),
         click.option(
             "--time-range", callback=_time_range, metavar="S-S", help="Judge this span only, in seconds."
         ),

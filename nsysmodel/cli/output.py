@@ -55,11 +55,11 @@ def write_output(path: str | None, data: str | bytes, *, force: bool = False, na
         return
     check_writable(path, force=force, named=named)
     target = Path(path)
-    if target.exists() and not target.is_file():
-        # /dev/stdout, a named pipe: cannot be replaced, only written to.
-        target.write_bytes(raw)
-        return
     try:
+        if target.exists() and not target.is_file():
+            # /dev/stdout, a named pipe: cannot be replaced, only written to.
+            target.write_bytes(raw)
+            return
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
