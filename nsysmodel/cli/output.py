@@ -11,6 +11,8 @@ from nsysmodel.errors import OutputError
 
 TAG = 'generator" content="nsysmodel'
 """What our own HTML carries; a file with it may be replaced without asking."""
+SQLITE = b"SQLite format 3\0"
+"""How every SQLite file begins."""
 
 
 def check_writable(path: str | None, *, force: bool, named: bool) -> None:
@@ -22,7 +24,8 @@ def check_writable(path: str | None, *, force: bool, named: bool) -> None:
         named: the user named this very file with `-o`, so it may be replaced.
 
     Raises:
-        OutputError: the folder does not exist, the path is a folder, or a foreign file is in the way.
+        OutputError: the folder does not exist, the path is a folder, or a foreign file is in the way. A
+            SQLite file is never replaced, whatever was asked: it is a capture that took work to make.
     """
     if path is None or path == "-":
         return
@@ -32,6 +35,10 @@ def check_writable(path: str | None, *, force: bool, named: bool) -> None:
     if not target.parent.is_dir():
         raise OutputError(
             f"The folder {target.parent} does not exist.", "Create it first, or name another with -o."
+        )
+    if _head(target, len(SQLITE)) == SQLITE:
+        raise OutputError(
+            f"{path} is a SQLite file; a result is never written over one.", "Name another file."
         )
     if target.exists() and not (force or named or _is_ours(target)):
         raise OutputError(
@@ -77,11 +84,18 @@ def write_output(path: str | None, data: str | bytes, *, force: bool = False, na
 
 def _is_ours(path: Path) -> bool:
     """True for an HTML page that carries our generator tag."""
+    return TAG.encode() in _head(path, 4096)
+
+
+def _head(path: Path, size: int) -> bytes:
+    """First bytes of a regular file; nothing of what cannot be read."""
+    if not path.is_file():
+        return b""
     try:
         with path.open("rb") as stream:
-            return TAG.encode() in stream.read(4096)
+            return stream.read(size)
     except OSError:
-        return False
+        return b""
 
 
 def _umask() -> int:
