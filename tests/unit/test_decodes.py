@@ -9,11 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fixtures.decodes import COLUMNS, generate
+from fixtures.decodes import COLUMNS, generate, model_file
 from fixtures.decodes_cases import BASES, CASES, CLEAN, WRONG, mutated, select
 from fixtures.decodes_mutate import MUTATIONS
 from fixtures.decodes_types import Case, arch_of
 from fixtures.score_join import Judgement, right_op, run, score
+from nsysmodel.model import LayeredSpec, load, resolve_workload
+from nsysmodel.workload import WorkloadRequest
 
 ONCE = ("lm_head", "final_norm", "embedding", "sampling")
 SMALL = "vllm-gpt-oss-20b"
@@ -210,3 +212,39 @@ def test_module_ranges_hold_the_calls_of_their_kernels(tmp_path: Path) -> None:
         )
     assert counts["kernel_mha"] == 2
     assert len(counts) == 2
+
+
+HELPERS = {"residual_add", "quantize"}
+MODELLED = (
+    "vllm-moe-qwen3-30b-b16",
+    "vllm-gpt-oss-20b",
+    "vllm-moe-glm-3-dense",
+    "llamacpp-dense-llama-8b-q4",
+)
+
+
+@pytest.mark.parametrize("name", MODELLED)
+def test_labels_are_ops_of_the_model_and_beat_no_floor(name: str, tmp_path: Path) -> None:
+    case = replace(CASES[name], steps=1)
+    labels = generate(case, tmp_path / "a.sqlite", 6)
+    spec = load(str(model_file(case, tmp_path / "a.sqlite")))
+    assert isinstance(spec, LayeredSpec)
+    step = spec.build(resolve_workload(WorkloadRequest(**case.options), spec))
+    floors: dict[str, float] = {}
+    for _, op in step.places():
+        floors[op.id] = floors.get(op.id, 0) + op.cost.hbm_bytes / 4.0e12 * 1e9
+    assert {part for op in labels["op"] for part in op.split("+")} - {""} - HELPERS <= set(floors)
+    took = (labels["end_ns"] - labels["start_ns"]).groupby(labels["op"]).sum()
+    for label, duration in took.items():
+        assert duration >= floors.get(str(label), 0), label
+
+
+def test_wrong_models_have_another_structure_or_other_sizes(tmp_path: Path) -> None:
+    for case in WRONG:
+        ran = load(str(model_file(replace(case, judge_config=None), tmp_path / "a.sqlite")))
+        judged = load(str(model_file(case, tmp_path / "b.sqlite")))
+        assert isinstance(ran, LayeredSpec)
+        assert isinstance(judged, LayeredSpec)
+        pair = [spec.build(resolve_workload(WorkloadRequest(), spec)) for spec in (ran, judged)]
+        places = [[(layer, op.id) for layer, op in step.places()] for step in pair]
+        assert (places[0] != places[1]) is (case.expect == "refuse"), case.name
