@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -35,7 +35,12 @@ EAGER_CLASSES = frozenset(
 )
 GEMM_CLASSES = frozenset({"gemm", "moe_gemm"})
 ATTENTION_CLASSES = frozenset({"attention_decode", "attention_prefill"})
+COLLECTIVE_CLASSES = frozenset({"allreduce", "allgather", "alltoall"})
+SCATTERS = frozenset({"moe_combine", "attn_allreduce", "mlp_allreduce"})
+"""Collective ops that a reduce-scatter may serve; an all-gather serves the others."""
 OPAQUE_CLASSES = frozenset({"other"})
+ASIDE = 0.2
+"""Cost of not finding in the main chain what may run on a side stream."""
 MISFIT = 14.0
 """Cost of a kernel of a plainly different kind; above any `extra`, so it is never the cheapest."""
 
@@ -49,6 +54,8 @@ class OpBelief:
     eager: frozenset[str]
     needs: frozenset[str]
     generic: str
+    family: str
+    beside: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +92,18 @@ def op_belief(op: Op) -> OpBelief:
         eager=frozenset(entry.get("eager", ())),
         needs=frozenset(entry.get("needs", ())),
         generic=str(entry.get("generic", "")),
+        family=str(entry.get("family", "")),
+        beside=bool(entry.get("beside", False)),
     )
 
 
-def skip_costs(ops: Sequence[Op]) -> dict[str, float]:
-    """Cost of leaving each op unserved, by op id."""
-    return {op.id: op_belief(op).missing for op in ops}
+def skip_costs(ops: Iterable[Op], *, side_streams: bool = False) -> dict[str, float]:
+    """Cost of leaving each op unserved, by op id; little for what may run on a side stream."""
+    beliefs = {op.id: op_belief(op) for op in ops}
+    return {
+        op_id: min(belief.missing, ASIDE) if side_streams and belief.beside else belief.missing
+        for op_id, belief in beliefs.items()
+    }
 
 
 def extra_cost(kernel: KernelClass) -> float:
@@ -106,12 +119,15 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
     if kernel.covers and kernel.kernel_class not in GEMM_CLASSES:
         return MISFIT if kernel.confidence >= 0.7 else 2.0
     found = kernel.kernel_class
+    if found in COLLECTIVE_CLASSES and COLLECTIVE_CLASSES & set(op.classes):
+        return _collective_fit(kernel, op)
     if found in op.classes:
         return 0.1 * op.classes.index(found) + _norm_fit(kernel, op, belief)
     if found in ATTENTION_CLASSES and ATTENTION_CLASSES & set(op.classes):
         return 0.5
     if found in GEMM_CLASSES and GEMM_CLASSES & set(op.classes):
-        return 1.2
+        # A grouped product is hardly a plain one; the other way round the op lists both classes.
+        return 3.0 if found == "moe_gemm" else 1.2
     if found in EAGER_CLASSES and kernel.traits & belief.eager and not belief.needs:
         return 0.5
     if belief.needs and found in belief.needs:
@@ -177,6 +193,8 @@ def costs_of(
             cost = class_cost(identity.kernel_class, op, beliefs[k])
             if op.pattern:
                 cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
+            if _cannot_be(identity, hard_ns):
+                cost = MISFIT
             if cost < MISFIT:
                 cost += physics_cost(identity.median_ns, floor_ns, hard_ns)
             enter[i, k] = cost
@@ -232,8 +250,23 @@ def _norm_fit(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
     return 2.5 if "qk_norm" in kernel.traits else 0.0
 
 
+def _cannot_be(identity: Identity, hard_ns: float) -> bool:
+    """An unknown kernel far below an op's hard floor is not that op; a known product may be."""
+    return identity.kernel_class.kernel_class in OPAQUE_CLASSES and identity.median_ns < 0.5 * hard_ns
+
+
+def _collective_fit(kernel: KernelClass, op: Op) -> float:
+    """An all-reduce may be split into a reduce-scatter before and an all-gather after other work."""
+    if kernel.kernel_class == "allreduce":
+        return 0.0 if "allreduce" in op.classes else 1.5
+    scatter = "reduce_scatter" in kernel.traits
+    if scatter:
+        return 0.1 if op.id == "moe_combine" else (0.3 if op.id in SCATTERS else 2.0)
+    return 0.2 if op.id not in SCATTERS else 2.0
+
+
 def unnamed(kernel: KernelClass) -> bool:
-    """True for a compiler's kernel whose name tells nothing (`triton_poi_fused_3`): small, and one of its ops."""
+    """True for a compiler's kernel whose name tells nothing (`triton_poi_fused_3`): some small op."""
     return "opaque" in kernel.traits and kernel.engine in ("inductor", "triton")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,14 @@ from nsysmodel.join.ledger import complete_steps, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
 from nsysmodel.join.steps import number_steps
+from nsysmodel.join.streams import attach_sides, side_runs
 from nsysmodel.join.template import cyclic, linear
 from nsysmodel.join.types import Ints, Join, Labels, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.join.windows import boundaries, judge
 from nsysmodel.model.types import StepModel
+
+T = TypeVar("T")
 
 NEAR = 2
 """Layers by which a step may be off and still be aligned layer by layer."""
@@ -55,10 +59,13 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     sequence = identify(work.kernels, vocabulary)
     helps = attach_helpers(work.kernels, sequence)
     order = np.flatnonzero(helps < 0)
-    all_ops = [op for _, op in model.places()]
-    template = cyclic(model, skip_costs(all_ops))
-    path, costs = align(template, sequence, order, op_floors(template, hardware))
-    chain = chain_labels(template, path, costs, sequence.identity[order], sequence.identities)
+    main, sides = side_runs(work.kernels, order)
+    skips = skip_costs((op for _, op in model.places()), side_streams=bool(sides))
+    template = cyclic(model, skips)
+    path, costs, unlearned = align(template, sequence, main, op_floors(template, hardware))
+    chain = chain_labels(template, path, costs, sequence.identity[main], sequence.identities)
+    if sides:
+        order, chain = attach_sides(template, path, unlearned, sequence, main, sides, chain)
     numbered, method = number_steps(work, chain, order)
     chain = _refine(model, hardware, sequence, order, numbered)
     labels = _spread(chain, order, helps, len(work.kernels))
@@ -85,23 +92,26 @@ def _refine(model: StepModel, hardware: Hardware, sequence: Sequence, order: Int
     floors = op_floors(template, hardware)
     names = list(chain.labels)
     op, layer = chain.op.copy(), chain.layer.copy()
-    first, confidence = chain.first.copy(), chain.confidence.copy()
+    first, confidence, bundle = chain.first.copy(), chain.confidence.copy(), chain.bundle.copy()
+    places = list(chain.bundles)
     for step in off:
         rows = np.flatnonzero(chain.step == step)
-        path, costs = align(template, sequence, order[rows], floors)
+        path, costs, _ = align(template, sequence, order[rows], floors)
         part = chain_labels(template, path, costs, sequence.identity[order[rows]], sequence.identities)
         if len(np.unique(part.layer[part.layer >= 0])) != expected:
             continue
         codes = np.array([_code(names, label) for label in part.labels] or [0], np.int64)
         op[rows] = np.where(part.op >= 0, codes[np.maximum(part.op, 0)], -1)
+        known = np.array([_code(places, place) for place in part.bundles] or [0], np.int64)
+        bundle[rows] = np.where(part.bundle >= 0, known[np.maximum(part.bundle, 0)], -1)
         layer[rows], first[rows], confidence[rows] = part.layer, part.first, part.confidence
-    return Chain(op, layer, chain.step, first, confidence, tuple(names))
+    return Chain(op, layer, chain.step, first, confidence, tuple(names), bundle, tuple(places))
 
 
-def _code(names: list[str], label: str) -> int:
-    if label not in names:
-        names.append(label)
-    return names.index(label)
+def _code(table: list[T], entry: T) -> int:
+    if entry not in table:
+        table.append(entry)
+    return table.index(entry)
 
 
 def _layers(chain: Chain, step: int) -> int:
@@ -113,13 +123,14 @@ def _spread(chain: Chain, order: Ints, helps: Ints, count: int) -> Labels:
     """Labels of all kernels; helpers take those of the kernel they help and execute nothing."""
     step, layer = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     op, executions = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-    confidence = np.zeros(count)
+    confidence, bundle = np.zeros(count), np.full(count, -1, np.int64)
     step[order], layer[order], op[order] = chain.step, chain.layer, chain.op
     executions[order], confidence[order] = chain.first & (chain.op >= 0), chain.confidence
+    bundle[order] = np.where(chain.first, chain.bundle, -1)
     helpers = np.flatnonzero(helps >= 0)
     for array in (step, layer, op, confidence):
         array[helpers] = array[helps[helpers]]
-    return Labels(step, layer, op, confidence, executions, chain.labels)
+    return Labels(step, layer, op, confidence, executions, chain.labels, bundle, chain.bundles)
 
 
 def _windows(work: DeviceWork, labels: Labels, chain: Chain, order: Ints) -> list[StepWindow]:
@@ -138,9 +149,34 @@ def _windows(work: DeviceWork, labels: Labels, chain: Chain, order: Ints) -> lis
     ends = [*begins[1:], int(work.activity_end_ns[first[-1] :].max())]
     window_of = np.searchsorted(np.array(begins), starts, side="right") - 1
     labels.step[:] = window_of
+    _unlabel_strays(labels)
     return [
         StepWindow(index, begin, end, 0) for index, (begin, end) in enumerate(zip(begins, ends, strict=True))
     ]
+
+
+def _unlabel_strays(labels: Labels) -> None:
+    """What looks like sampling but runs before the first layer of its window prepares this step: unclaimed.
+
+    The same holds for a head op after the last layer.
+    """
+    regions = np.array([bundle[0] for bundle in labels.bundles] or [""])
+    layered = np.flatnonzero((labels.layer >= 0) & (labels.op >= 0) & (labels.step >= 0))
+    if not len(layered):
+        return
+    rows = np.arange(len(labels.step))
+    count = int(labels.step.max()) + 1
+    low, high = np.full(count, len(rows)), np.full(count, -1)
+    np.minimum.at(low, labels.step[layered], layered)
+    np.maximum.at(high, labels.step[layered], layered)
+    step = np.maximum(labels.step, 0)
+    by_label = {code: regions[b] for code, b in zip(labels.op, labels.bundle, strict=True) if b >= 0}
+    region = np.array([by_label.get(code, "") for code in range(len(labels.op_labels))] + [""])[labels.op]
+    stray = ((region == "tail") & (rows < low[step])) | ((region == "head") & (rows > high[step]))
+    labels.op[stray] = -1
+    labels.bundle[stray] = -1
+    labels.executions[stray] = 0
+    labels.confidence[stray] = 0.0
 
 
 def _per_step(kernels: pd.DataFrame, labels: Labels, count: int) -> tuple[Ints, Ints]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from nsysmodel.join.beliefs import MISFIT, Identity, covers_op, unnamed
+from nsysmodel.join.beliefs import MISFIT, Identity, covers_op, op_belief, unnamed
 from nsysmodel.join.template import Template
-from nsysmodel.join.types import Bools, Floats, Ints
+from nsysmodel.join.types import Bools, Bundle, Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path
 
-NEVER_JOINT = frozenset({"quantize", "residual_add", "moe_permute", "topk"})
+NEVER_JOINT = frozenset(
+    {"quantize", "residual_add", "moe_permute", "topk", "attn_allgather", "moe_dispatch", "moe_combine"}
+)
 """Small ops that an unnamed kernel is not assumed to contain."""
 
 
@@ -20,7 +24,7 @@ class Chain:
     """Labels in execution order, before steps get their windows.
 
     `op` indexes `labels` (-1 extra); `layer` is -1 outside layers; `step` counts passes from 0, -1 before the
-    first; `first` marks the kernel that opens an op.
+    first; `first` marks the kernel that opens an op; `bundle` indexes `bundles`, the places it stands for.
     """
 
     op: Ints
@@ -29,6 +33,8 @@ class Chain:
     first: Bools
     confidence: Floats
     labels: tuple[str, ...]
+    bundle: Ints
+    bundles: tuple[Bundle, ...]
 
 
 def passes(template: Template, path: Path) -> tuple[Ints, Ints]:
@@ -54,7 +60,7 @@ def passes(template: Template, path: Path) -> tuple[Ints, Ints]:
     else:
         passed = np.cumsum(entered & in_layer)
         opening = np.flatnonzero(new_step)
-        base = (passed - (entered & in_layer))[opening]
+        base: Ints = (passed - (entered & in_layer))[opening]
         depth = np.where(in_layer, passed - base[number] - 1, -1)
         depth = np.where(in_layer, np.maximum(depth, 0), -1)
     step[served], layer[served] = number, depth
@@ -88,21 +94,27 @@ def chain_labels(
     """Label the kernels of a path; `chain` holds their identities."""
     step, layer = passes(template, path)
     names: dict[str, int] = {}
-    op = np.full(len(chain), -1, np.int64)
+    places: dict[Bundle, int] = {}
+    op, bundle = np.full(len(chain), -1, np.int64), np.full(len(chain), -1, np.int64)
     served = np.flatnonzero(path.slot >= 0)
+    until = _next_slots(template, path, served)
     keys = np.stack(
-        [chain[served], path.group[served], path.slot[served], path.came_from[served], path.stayed[served]],
+        [
+            chain[served],
+            path.group[served],
+            path.slot[served],
+            path.came_from[served],
+            path.stayed[served],
+            until,
+        ],
         axis=1,
     )
-    unique, inverse = (
-        np.unique(keys, axis=0, return_inverse=True) if len(served) else (keys, np.zeros(0, int))
-    )
-    codes = np.array(
-        [names.setdefault(_label(template, identities[k[0]], *k[1:]), len(names)) for k in unique.tolist()],
-        np.int64,
-    )
     if len(served):
-        op[served] = codes[inverse.reshape(-1)]
+        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        found = [serves(template, identities[k[0]], *k[1:]) for k in unique.tolist()]
+        codes = np.array([_intern(names, label) for label, _ in found], np.int64)
+        places_of = np.array([_intern(places, place) for _, place in found], np.int64)
+        op[served], bundle[served] = codes[inverse.reshape(-1)], places_of[inverse.reshape(-1)]
     confidence = np.zeros(len(chain))
     cost = costs.enter[chain[served], path.group[served], path.slot[served]]
     stay = costs.stay[chain[served], path.group[served], path.slot[served]]
@@ -110,67 +122,77 @@ def chain_labels(
     confidence[served] = np.exp(-0.25 * best)
     first = np.zeros(len(chain), bool)
     first[served] = ~path.stayed[served]
-    _repeat_places(template, path, served, first)
-    _joint(template, path, served, chain, identities, op, first, names)
-    return Chain(op, layer, step, first, confidence, tuple(names))
+    for run, inside in _unnamed_runs(template, path, served, chain, identities):
+        ops = template.groups[path.group[run[0]]].ops
+        op[run] = _intern(names, "+".join(dict.fromkeys(ops[w].id for w in inside)))
+        bundle[run] = _intern(places, (_region(template, path.group[run[0]]), tuple(inside)))
+        first[run] = False
+        first[run[0]] = True
+    return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places))
 
 
-def _label(template: Template, identity: Identity, group: int, slot: int, came_from: int, stayed: int) -> str:
-    """Op id of a kernel; with the ids before it that the kernel is known to do and nothing else served."""
+def _intern(table: dict[Any, int], key: Any) -> int:
+    """Number of a key, given out in order of first use."""
+    return table.setdefault(key, len(table))
+
+
+def _region(template: Template, group: int) -> str:
+    kind = template.groups[group].kind
+    return kind if kind in ("head", "tail") and template.groups[group].layer < 0 else "layer"
+
+
+def _next_slots(template: Template, path: Path, served: Ints) -> Ints:
+    """For each served kernel the slot that its pass serves next; the slot itself where that is not known."""
+    until = path.slot[served].copy()
+    if len(served) > 1:
+        inside = ~path.entered[served[1:]] & ~path.stayed[served[1:]]
+        until[:-1] = np.where(inside, path.slot[served[1:]], until[:-1])
+    return until
+
+
+def serves(
+    template: Template, identity: Identity, group: int, slot: int, came_from: int, stayed: int, until: int
+) -> tuple[str, Bundle]:
+    """Label and places of a kernel.
+
+    With it go the ops before it that it is known to do, and those after it of the same family (q_a and kv_a
+    as one product), where nothing else serves them.
+    """
     ops = template.groups[group].ops
-    label = [ops[slot].id]
+    positions = [slot]
+    family = op_belief(ops[slot]).family
+    ahead = slot + 1
+    while family and not stayed and ahead < until and op_belief(ops[ahead]).family == family:
+        positions.append(ahead)
+        ahead += 1
     if len(identity.kernel_class.covers) > 1 and not stayed:
         back = slot - 1
         while back > came_from and covers_op(identity.kernel_class, ops[back]):
-            label.insert(0, ops[back].id)
+            positions.insert(0, back)
             back -= 1
-    return "+".join(dict.fromkeys(label))
+    label = "+".join(dict.fromkeys(ops[w].id for w in positions))
+    return label, (_region(template, group), tuple(positions))
 
 
-def _repeat_places(template: Template, path: Path, served: Ints, first: Bools) -> None:
-    """An op with two places in a layer (silu, then multiply) is executed once, at its first place."""
-    for group in range(len(template.groups)):
-        ids = [op.id for op in template.groups[group].ops]
-        for slot, op_id in enumerate(ids):
-            if op_id not in ids[:slot]:
-                continue
-            earlier = ids.index(op_id)
-            rows = served[(path.group[served] == group) & (path.slot[served] == slot) & first[served]]
-            # Where this pass also served the earlier place, that kernel was the opening one.
-            opened = served[(path.group[served] == group) & (path.slot[served] == earlier)]
-            pass_number = np.cumsum(path.entered)
-            first[rows[np.isin(pass_number[rows], pass_number[opened])]] = False
+def _unnamed_runs(
+    template: Template, path: Path, served: Ints, chain: Ints, identities: tuple[Identity, ...]
+) -> Iterator[tuple[Ints, list[int]]]:
+    """Runs of kernels whose names tell nothing, with the small ops between their neighbours.
 
-
-def _joint(
-    template: Template,
-    path: Path,
-    served: Ints,
-    chain: Ints,
-    identities: tuple[Identity, ...],
-    op: Ints,
-    first: Bools,
-    names: dict[str, int],
-) -> None:
-    """Runs of kernels whose names tell nothing carry the joint label of the small ops around them."""
+    Which of them does which op cannot be said, so all carry the joint label.
+    """
     opaque = np.array([unnamed(identity.kernel_class) for identity in identities], bool)
     is_open = opaque[chain[served]]
     edges = np.flatnonzero(np.diff(np.concatenate(([0], is_open.astype(np.int8), [0]))))
     for begin, end in edges.reshape(-1, 2):
         run = served[begin:end]
         group = path.group[run[0]]
-        if (path.group[run] != group).any() or path.entered[run[1:]].any():
+        if (path.group[run] != group).any() or path.entered[run[1:]].any() or path.stayed[run[0]]:
             continue
         ops = template.groups[group].ops
         low = -1 if path.entered[run[0]] else int(path.came_from[run[0]])
-        if path.stayed[run[0]]:
-            continue
         follows = end < len(served) and path.group[served[end]] == group and not path.entered[served[end]]
         high = int(path.slot[served[end]]) if follows else int(path.slot[run[-1]]) + 1
-        inside = [o.id for o in ops[low + 1 : high] if o.optional and o.id not in NEVER_JOINT]
-        inside = list(dict.fromkeys(inside))
-        if len(inside) < 2:
-            continue
-        op[run] = names.setdefault("+".join(inside), len(names))
-        first[run] = False
-        first[run[0]] = True
+        inside = [w for w in range(low + 1, high) if ops[w].optional and ops[w].id not in NEVER_JOINT]
+        if len(inside) >= 2:
+            yield run, inside

@@ -119,16 +119,16 @@ def align(
     sequence: Sequence,
     order: Ints,
     floors: Mapping[int, tuple[float, float]],
-) -> tuple[Path, Costs]:
+) -> tuple[Path, Costs, Costs]:
     """Align the kernels `order` (row numbers) with a template, twice.
 
-    Returns the second path and the costs it was found with.
+    Returns the second path, the costs it was found with, and those of the first pass.
     """
     costs = costs_of(template, sequence.identities, floors)
     chain = sequence.identity[order]
     path = best_path(template, costs, chain)
     learned = _learn(template, costs, chain, path, len(sequence.identities))
-    return best_path(template, learned, chain), learned
+    return best_path(template, learned, chain), learned, costs
 
 
 def _learn(template: Template, costs: Costs, chain: Ints, path: Path, count: int) -> Costs:

@@ -5,6 +5,7 @@ A group is a run of slots that is passed through in order: the head, one layer k
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,23 +58,6 @@ class Template:
         return total
 
 
-def with_eager_order(ops: Sequence[Op]) -> tuple[Op, ...]:
-    """The ops of a layer with the extra places that engines use for them.
-
-    With separate gate and up projections the activation may run between them and again after them
-    (silu(gate), up, multiply), so `act` gets a second place.
-    """
-    result: list[Op] = []
-    ids = [op.id for op in ops]
-    split = "gate_proj" in ids and "up_proj" in ids
-    act = next((op for op in ops if op.id == "act"), None)
-    for op in ops:
-        result.append(op)
-        if split and act is not None and op.id == "gate_proj":
-            result.append(act)
-    return tuple(result)
-
-
 def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
     """One group per layer *structure*; the layers are counted, not prescribed.
 
@@ -83,7 +67,7 @@ def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
     kinds: dict[tuple[str, ...], Group] = {}
     sequence: list[tuple[str, ...]] = []
     for name in model.layers:
-        ops = with_eager_order(model.kinds[name])
+        ops = model.kinds[name]
         key = tuple(op.id for op in ops)
         kinds.setdefault(key, Group(name, 0, ops))
         sequence.append(key)
@@ -94,7 +78,7 @@ def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
     missing = skip.sum(axis=1)
     transition = np.full((count, count), 12.0)
     position = {key: index + 1 for index, key in enumerate(order)}
-    for first, second in zip(sequence, sequence[1:], strict=False):
+    for first, second in itertools.pairwise(sequence):
         transition[position[first], position[second]] = 0.0
     last, tail = position[sequence[-1]], count - 1
     entry = position[sequence[0]]
@@ -111,9 +95,7 @@ def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
 
 def linear(model: StepModel, skip_cost: dict[str, float]) -> Template:
     """Every layer as a group of its own, in order, once."""
-    layers = tuple(
-        Group(kind, index, with_eager_order(model.kinds[kind])) for index, kind in enumerate(model.layers)
-    )
+    layers = tuple(Group(kind, index, model.kinds[kind]) for index, kind in enumerate(model.layers))
     groups = (Group("head", -1, model.head), *layers, Group("tail", -1, model.tail))
     slot_op, ops, skip = _slots(groups, skip_cost)
     missing = skip.sum(axis=1)
@@ -134,13 +116,10 @@ def _slots(groups: Sequence[Group], skip_cost: dict[str, float]) -> tuple[Ints, 
     ops: list[Op] = []
     seen: dict[int, int] = {}
     for g, group in enumerate(groups):
-        served: set[str] = set()
         for w, op in enumerate(group.ops):
             if id(op) not in seen:
                 seen[id(op)] = len(ops)
                 ops.append(op)
             slot_op[g, w] = seen[id(op)]
-            # A second place of the same op costs nothing when unused.
-            skip[g, w] = 0.0 if op.id in served else skip_cost[op.id]
-            served.add(op.id)
+            skip[g, w] = skip_cost[op.id]
     return slot_op, tuple(ops), skip

@@ -16,6 +16,10 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
+Bundle = tuple[str, tuple[int, ...]]
+"""Region of a step (`head`, `layer`, `tail`) and positions of ops in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepWindow:
     """One step that was found, dropped ones included.
@@ -52,6 +56,9 @@ class Labels:
         executions: how many executions of its ops the kernel stands for: 1 for the kernel that serves an op,
             0 for its further kernels (reduction, workspace, second kernel of a split).
         op_labels: op ids, fused ones joined with `+`.
+        bundle: index into `bundles` of kernels with executions; -1 elsewhere.
+        bundles: which places of the model a kernel stands for, to price it: (`head`, `layer` or `tail`, the
+            positions of its ops there).
     """
 
     step: Ints
@@ -60,6 +67,8 @@ class Labels:
     confidence: Floats
     executions: Ints
     op_labels: tuple[str, ...]
+    bundle: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    bundles: tuple[Bundle, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,26 @@ import numpy as np
 
 from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.types import Bools, Ints, Join
+from nsysmodel.join.types import Bools, Bundle, Ints, Join
 from nsysmodel.judge.cases import Case
 from nsysmodel.model.types import Op, StepModel
 from nsysmodel.result import KernelUse, OpRow
-from nsysmodel.theory.cost import Cost, fused
+from nsysmodel.theory.cost import Cost, fused, total
 from nsysmodel.theory.floor import Floor, floor_of
 
 KERNEL_ROWS = 12
 """Kernel shapes listed under an op."""
 LOW_CONFIDENCE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Cost and floor of one execution, its main op, and whether the floor may be compared."""
+
+    cost: Cost
+    floor: Floor
+    op: Op
+    judged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,67 +53,60 @@ class Priced:
 
 
 class PriceList:
-    """Floors by op id and layer; fused labels are priced as one kernel."""
+    """Floors of the places of a model; a kernel that stands for several is priced as one fused kernel."""
 
     def __init__(self, model: StepModel, hardware: Hardware) -> None:
         self._hardware = hardware
-        self._by_kind = {kind: {op.id: op for op in ops} for kind, ops in model.kinds.items()}
-        self._ends = {op.id: op for op in (*model.head, *model.tail)}
-        self._layers = model.layers
-        self._cache: dict[tuple[str, str], tuple[Cost, Floor, Op, bool]] = {}
+        self._model = model
+        self._cache: dict[tuple[str, str, tuple[int, ...]], Price] = {}
 
-    def at(self, label: str, layer: int) -> tuple[Cost, Floor, Op, bool] | None:
-        """(cost, floor, first op, judged) of one execution of a label in a layer (-1: head or tail)."""
-        kind = self._layers[layer] if 0 <= layer < len(self._layers) else ""
-        if (label, kind) not in self._cache:
-            found = [self._find(op_id, kind) for op_id in label.split("+")]
-            ops = [op for op in found if op is not None]
-            if not ops:
+    def at(self, bundle: Bundle, layer: int) -> Price | None:
+        """The price of one execution in a layer (-1: head or tail); None where the model has no such place."""
+        region, positions = bundle
+        layers = self._model.layers
+        kind = layers[layer] if region == "layer" and 0 <= layer < len(layers) else ""
+        if region == "layer" and not kind:
+            return None
+        key = (region, kind, positions)
+        if key not in self._cache:
+            ops = {"head": self._model.head, "tail": self._model.tail}.get(region) or self._model.kinds[kind]
+            chosen = [ops[w] for w in positions if w < len(ops)]
+            if not chosen:
                 return None
-            cost = fused([op.cost for op in ops])
-            heaviest = max(ops, key=lambda op: op.cost.strict_bytes + op.cost.total_flop)
-            floor = floor_of(cost, self._hardware)
-            self._cache[label, kind] = (cost, floor, heaviest, all(op.judged for op in ops))
-        return self._cache[label, kind]
-
-    def _find(self, op_id: str, kind: str) -> Op | None:
-        """The op of this id: in its layer kind, in head and tail, else in any kind."""
-        if op_id in self._by_kind.get(kind, {}):
-            return self._by_kind[kind][op_id]
-        if op_id in self._ends:
-            return self._ends[op_id]
-        return next((ops[op_id] for ops in self._by_kind.values() if op_id in ops), None)
+            cost = fused([op.cost for op in chosen])
+            main = max(chosen, key=lambda op: op.cost.strict_bytes + op.cost.total_flop)
+            judged = all(op.judged for op in chosen)
+            self._cache[key] = Price(cost, floor_of(cost, self._hardware), main, judged)
+        return self._cache[key]
 
 
 def price(prices: PriceList, join: Join, inside: Bools) -> dict[str, Priced]:
     """Floors of every op label that was served in the rows `inside`."""
-    result: dict[str, Priced] = {}
     labels = join.labels
-    for code, label in enumerate(labels.op_labels):
-        rows = inside & (labels.op == code) & (labels.executions > 0)
-        layers, counts = np.unique(labels.layer[rows], return_counts=True)
-        parts = [
-            (prices.at(label, int(layer)), int(count)) for layer, count in zip(layers, counts, strict=True)
-        ]
-        known = [(part, count) for part, count in parts if part is not None]
-        if not known:
-            continue
-        usual = max(known, key=lambda pair: pair[1])[0]
-        summed = [cost * count for (cost, _, _, _), count in known]
-        whole = summed[0]
-        for cost in summed[1:]:
-            whole = whole + cost
-        result[label] = Priced(
-            floor_ns=sum(floor.ns * count for (_, floor, _, _), count in known),
-            hbm_ns=sum(floor.hbm_ns * count for (_, floor, _, _), count in known),
-            strict_ns=sum(floor.strict_ns * count for (_, floor, _, _), count in known),
-            cost=whole,
-            one=usual[1],
-            op=usual[2],
-            executions=sum(count for _, count in known),
-            judged=all(part[3] for part, _ in known),
-        )
-    return result
+    rows = np.flatnonzero(inside & (labels.executions > 0) & (labels.bundle >= 0))
+    keys = np.stack([labels.op[rows], labels.bundle[rows], labels.layer[rows]], axis=1)
+    unique, counts = np.unique(keys, axis=0, return_counts=True) if len(rows) else (keys, rows)
+    parts: dict[str, list[tuple[Price, int]]] = {}
+    for (op, bundle, layer), count in zip(unique.tolist(), counts.tolist(), strict=True):
+        found = prices.at(labels.bundles[bundle], layer)
+        if found is not None:
+            parts.setdefault(labels.op_labels[op], []).append((found, count))
+    return {label: _summed(known) for label, known in parts.items()}
+
+
+def _summed(known: Sequence[tuple[Price, int]]) -> Priced:
+    """Prices of executions added up; the dearest kind of execution stands for one."""
+    usual = max(known, key=lambda pair: (pair[0].floor.ns * pair[1], pair[1]))[0]
+    return Priced(
+        floor_ns=sum(price.floor.ns * count for price, count in known),
+        hbm_ns=sum(price.floor.hbm_ns * count for price, count in known),
+        strict_ns=sum(price.floor.strict_ns * count for price, count in known),
+        cost=total(price.cost * count for price, count in known),
+        one=usual.floor,
+        op=usual.op,
+        executions=sum(count for _, count in known),
+        judged=all(price.judged for price, _ in known),
+    )
 
 
 def op_rows(

@@ -76,7 +76,8 @@ def _lines(
     for row, kernel in zip(rows.tolist(), frame.itertuples(index=False), strict=True):
         code = int(join.labels.op[row])
         label = join.labels.op_labels[code] if code >= 0 else None
-        priced = prices.at(label, layer) if label and join.labels.executions[row] else None
+        bundle = int(join.labels.bundle[row])
+        priced = prices.at(join.labels.bundles[bundle], layer) if bundle >= 0 else None
         lines.append(
             LearnedKernel(
                 name=str(kernel.name),
@@ -84,7 +85,7 @@ def _lines(
                 stream=int(kernel.stream),
                 op=label,
                 median_ns=int(kernel.duration_ns),
-                floor_ns=priced[1].ns if priced and priced[3] else None,
+                floor_ns=priced.floor.ns if priced and priced.judged else None,
                 confidence=round(float(join.labels.confidence[row]), 3),
             )
         )
