@@ -73,7 +73,7 @@ def command(
         workload=workload,
         hardware=hardware,
         selection=selection,
-        command=_command_line(export, model),
+        command=_command_line(export, model, output, json_file, *hardware.files),
     )
     write_output(target, _rendered(evaluation, chosen), force=force, named=output is not None)
     if json_file is not None:
@@ -92,9 +92,12 @@ def _default_target(export: str, chosen: str) -> str:
     return (stem or "report") + SUFFIX[chosen]
 
 
-def _command_line(export: str, model: str | None) -> str:
+def _command_line(*paths: str | None) -> str:
     """How the report was made, without folders of this machine."""
-    words = [Path(word).name if word in (export, model) else word for word in sys.argv[1:]]
+    words = []
+    for word in sys.argv[1:]:
+        path = next((path for path in paths if path and word.endswith(path)), "")
+        words.append(word[: len(word) - len(path)] + Path(path).name)
     return " ".join(["nsysmodel", *words])
 
 
@@ -125,8 +128,7 @@ def _tell(ctx: click.Context, evaluation: Evaluation, target: str) -> None:
 
     console = Console(
         stderr=target == "-",
-        force_terminal=True if ctx.color else None,
-        no_color=True if ctx.color is False else None,
+        force_terminal=ctx.color,
         highlight=False,
     )
     terminal(evaluation, console, None if target == "-" else target)
