@@ -41,7 +41,8 @@ def impossible(ops: Sequence[OpRow], hardware: Hardware, workload: Workload) -> 
     fit = _what_fits(worst, low, workload)
     return (
         f"{len(low)} ops with {100 * part / whole:.0f} % of the floor ran faster than the hardware allows "
-        f"({worst.op}: {units.ratio(worst.ratio)} of its floor); the measurement or the model is wrong.{fit}"
+        f"({worst.op}: {units.ns(worst.measured_ns)} where {units.ns(worst.floor_ns)} is the least); "
+        f"the measurement or the model is wrong.{fit}"
     )
 
 
