@@ -51,7 +51,7 @@ def waterfall(device: DeviceResult, *, judged: bool) -> Waterfall:
     rows: list[Row] = []
     position = largest = 0
     for label, kind, total, op, note in grouped:
-        rows.append(Row(clean(label, 80), kind, total, total / steps, position, position + total, op, note))
+        rows.append(Row(clean(label, 48), kind, total, total / steps, position, position + total, op, note))
         position += total
         largest = max(largest, position)
     total = device.window_total_ns

@@ -46,7 +46,7 @@ def roofline(
     placed = [(x(row.intensity or 1.0), y(row.flop_per_s or 1.0), row) for row in order]
     for px, py, row in placed:
         body.append(_dot(px, py, 3 + 9 * math.sqrt(row.total_ns / busiest), row, ranks))
-    body += _names(placed[:10], ranks)
+    body += _names(placed[:10], ranks, [(RIGHT - 120.0, float(RIGHT), y(peak) - 2) for _, peak in roofs])
     description = (
         f"{plural(len(points), 'op')} over arithmetic intensity; the ridge of the highest roof lies at "
         f"{units.significant(ridge)} FLOP per byte. The same numbers stand in the table of ops."
@@ -109,10 +109,14 @@ def _dot(px: float, py: float, size: float, row: OpRow, ranks: Mapping[str, int]
     return element("circle", title, cx=px, cy=py, r=size, fill_opacity=0.8, **colour)
 
 
-def _names(placed: Sequence[tuple[float, float, OpRow]], ranks: Mapping[str, int]) -> list[Markup]:
+def _names(
+    placed: Sequence[tuple[float, float, OpRow]],
+    ranks: Mapping[str, int],
+    roofs: Sequence[tuple[float, float, float]],
+) -> list[Markup]:
     """Names beside the dots, pushed apart vertically, with a hairline to the dot."""
     drawn: list[Markup] = []
-    taken: list[tuple[float, float, float]] = []
+    taken: list[tuple[float, float, float]] = list(roofs)
     for px, py, row in sorted(placed, key=lambda item: item[1]):
         rank = ranks.get(row.op, 0)
         name = (f"{rank} " if rank else "") + cut(clean(row.op, 60), 24)

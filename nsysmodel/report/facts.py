@@ -27,6 +27,13 @@ _HARDWARE = (
     "l2_bytes",
     "memory_bytes",
 )
+_HARDWARE_SOURCE = {
+    "bandwidth_bytes_per_s": "bandwidth",
+    "pin_bandwidth_bytes_per_s": "pin_bandwidth",
+    "clock_hz": "clock",
+    "l2_bytes": "l2",
+    "memory_bytes": "memory",
+}
 _HARDWARE_WORDS = {
     "bandwidth_bytes_per_s": "HBM bandwidth of the floors",
     "pin_bandwidth_bytes_per_s": "HBM bandwidth at the pins",
@@ -87,6 +94,10 @@ def _merged(pieces: list[Piece]) -> list[Piece]:
 def cards(evaluation: Evaluation, device: DeviceResult, *, judged: bool) -> tuple[Card, ...]:
     """Measured, bound, modeled, steps."""
     steps, step = device.steps, device.step
+    modeled, found = _modeled_card(evaluation, device), _steps_card(evaluation, device)
+    if not steps.used:
+        whole = Card("Measured, whole window", units.ns(step.measured_ns), ("no step could be used",))
+        return (whole, _bound_card(evaluation, device, judged), modeled, found)
     unit = unit_for([steps.p95_ns])
     low, middle, high = (unit.text(value) for value in (steps.p05_ns, steps.median_ns, steps.p95_ns))
     spread = f"p5 {low} · p50 {middle} · p95 {high} {unit.name}"
@@ -97,8 +108,8 @@ def cards(evaluation: Evaluation, device: DeviceResult, *, judged: bool) -> tupl
     return (
         measured,
         _bound_card(evaluation, device, judged),
-        _modeled_card(evaluation, device),
-        _steps_card(device),
+        modeled,
+        found,
     )
 
 
@@ -134,7 +145,7 @@ def _modeled_card(evaluation: Evaluation, device: DeviceResult) -> Card:
     )
 
 
-def _steps_card(device: DeviceResult) -> Card:
+def _steps_card(evaluation: Evaluation, device: DeviceResult) -> Card:
     steps = device.steps
     reasons: dict[str, int] = {}
     for dropped in steps.dropped:
@@ -145,10 +156,11 @@ def _steps_card(device: DeviceResult) -> Card:
             "dropped: " + ", ".join(f"{count:,} {words(reason)}" for reason, count in reasons.items())
         )
     if steps.method:
-        lines.append(f"found by {clean(steps.method, 60)}")
+        lines.append(f"found by {clean(words(steps.method), 60)}")
     if steps.layers:
         lines.append(plural(steps.layers, "layer") + " per step")
-    return Card("Steps judged", f"{steps.used:,} of {steps.found:,}", tuple(lines))
+    caption = "Steps judged" if evaluation.model is not None else "Steps used"
+    return Card(caption, f"{steps.used:,} of {steps.found:,}", tuple(lines))
 
 
 def bounds(device: DeviceResult, *, judged: bool) -> tuple[tuple[str, str], ...]:
@@ -191,41 +203,56 @@ def workload(evaluation: Evaluation) -> Table | None:
 
 
 def hardware(evaluation: Evaluation) -> Table:
-    """Peaks and bandwidths with where they come from."""
+    """Peaks and bandwidths with where they come from: the kind of source, and the sentence about it."""
     facts = evaluation.hardware
-    sources = {str(key): str(value) for key, value in (facts.get("sources") or {}).items()}
-    whole = clean(facts.get("source", ""), 60)
+    sentences = {str(key): str(value) for key, value in (facts.get("sources") or {}).items()}
+    kinds = facts.get("peak_sources") or {}
     rows = []
 
-    def add(key: str, name: str, shown: str) -> None:
-        origin = sources.pop(key, "") or sources.pop(f"peak_flop_per_s.{key}", "") or whole
-        style = "assumed" if origin == "assumed" else "prose"
-        rows.append((text(name), Cell(shown), Cell(clean(origin, 200), style=style)))
+    def add(key: str, name: str, shown: str, kind: object = "") -> None:
+        sentence = clean(sentences.pop(key, ""), 200)
+        origin = ": ".join(part for part in (clean(kind, 40), sentence) if part) or clean(
+            facts.get("source", ""), 60
+        )
+        rows.append(
+            (text(name), Cell(shown), Cell(origin, style="assumed" if origin == "assumed" else "prose"))
+        )
 
     add("name", "device", clean(facts.get("name", ""), 80) or MISSING)
     for dtype, peak in (facts.get("peak_flop_per_s") or {}).items():
-        add(str(dtype), f"{clean(dtype, 20)} peak, dense", units.flops(_float(peak)))
+        name = f"{clean(words(str(dtype)), 20)} peak, dense"
+        add(f"peak.{dtype}", name, units.flops(_float(peak)), kinds.get(dtype, ""))
     for key in _HARDWARE:
         if facts.get(key):
-            add(key, _HARDWARE_WORDS[key], _quantity(key, _float(facts[key])))
-    for key, sentence in sorted(sources.items()):
+            kind = facts.get("bandwidth_source", "") if key == "bandwidth_bytes_per_s" else ""
+            add(
+                _HARDWARE_SOURCE.get(key, key), _HARDWARE_WORDS[key], _quantity(key, _float(facts[key])), kind
+            )
+    for link, rate in (facts.get("links") or {}).items():
+        add(f"link.{link}", f"{clean(link, 20)}, one direction", units.bandwidth(_float(rate)))
+    for key, sentence in sorted(sentences.items()):
         rows.append((text(words(key)), Cell(""), Cell(clean(sentence, 200), style="prose")))
     columns = (Column("Hardware", wide=True), Column("Value", wide=True), Column("Source", wide=True))
     return Table("hardware", "Peaks that the floors use", columns, tuple(rows))
 
 
 def parameters(evaluation: Evaluation) -> Table | None:
-    """What the model file says of the architecture."""
-    found = (evaluation.model or {}).get("parameters") or {}
-    if not isinstance(found, Mapping) or not found:
+    """What the model says of itself: size, bytes, architecture."""
+    model = evaluation.model or {}
+    rows = []
+    for key, value in model.items():
+        if isinstance(value, Mapping):
+            rows += [(text(words(str(name))), code(_scalar(item), width=120)) for name, item in value.items()]
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value:
+                shown = units.bytes_(value) if key.endswith("_bytes") else units.count(value)
+                rows.append((text(words(key.removesuffix("_bytes"))), Cell(shown, sort=float(value))))
+        elif isinstance(value, str) and value:
+            rows.append((text(words(key)), code(value, width=120)))
+    if not rows:
         return None
-    rows = tuple((text(words(str(key))), code(_scalar(value), width=120)) for key, value in found.items())
-    return Table(
-        "parameters",
-        "Parameters of the model",
-        (Column("Parameter", wide=True), Column("Value", wide=True)),
-        rows,
-    )
+    columns = (Column("Model", wide=True), Column("Value", wide=True))
+    return Table("parameters", "The model", columns, tuple(rows))
 
 
 def made(evaluation: Evaluation) -> Table:

@@ -147,7 +147,7 @@ def _folded(evaluation: Evaluation, judged: bool) -> Iterator[str]:
             ("Where the device idles", sections.gap_places(device.gaps, "p", FOLDED_ROWS)),
             ("Unmodeled kernels", sections.unmodeled(device, "u", FOLDED_ROWS) if modeled else None),
             ("Missing ops", sections.missing(device.missing, "m", judged=judged)),
-            ("Transfers", sections.transfers(device, "t", FOLDED_ROWS)),
+            ("Transfers", sections.transfers(device, "t", FOLDED_ROWS, judged=judged)),
             ("Kinds of steps", sections.clusters(device.steps.clusters, "c", judged=judged)),
             ("Kernels", None if modeled else sections.kernels(device, "k", FOLDED_ROWS, modeled=False)),
         ]

@@ -78,7 +78,7 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
         unit_for([row.bytes_per_s for row in rows], BANDWIDTH),
         unit_for([row.flop_per_s for row in rows], FLOPS),
     )
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("Op", wide=True),
         Column("Recoverable", time.name, hint="excess that no launch cost explains"),
         Column("Excess", time.name, hint="measured minus floor"),
@@ -101,7 +101,7 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
         numbers([row.flop_per_s or None for row in rows], work),
         strict=True,
     )
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
     for row, (gain, excess, measured, floor, moved, done) in zip(rows, cells, strict=True):
         lines.append((
             _name(row, numbered), gain, excess, measured, floor,
@@ -109,6 +109,8 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
             _confidence(row.confidence), Cell(", ".join(words(flag) for flag in row.flags), style="flag"),
         ))  # fmt: skip
     caption = "Mean per step. Bars show the recoverable time. Open a row for its formula, kernels and spread."
+    if not any(row.flags for row in rows):
+        columns, lines = columns[:-1], [line[:-1] for line in lines]
     return Table(ident, caption, columns, tuple(lines), sorted_by=1)
 
 

@@ -24,6 +24,7 @@ from nsysmodel.result import (
     Coverage,
     DeviceResult,
     Gaps,
+    KernelUse,
     LayerHeat,
     LearnedLayer,
     MissingRow,
@@ -92,7 +93,7 @@ def gap_causes(gaps: Gaps, steps: int, ident: str) -> Table:
         Column("Mean per step", unit),
         Column("All steps", "ns", minor=True),
     )
-    return Table(ident, "Idle time by cause", columns, rows)
+    return Table(ident, "By cause", columns, rows)
 
 
 def gap_sizes(gaps: Gaps, ident: str) -> Table:
@@ -104,7 +105,7 @@ def gap_sizes(gaps: Gaps, ident: str) -> Table:
         for (size, bucket), total in zip(sizes, totals, strict=True)
     )
     columns = (Column("Length", wide=True), Column("Gaps"), Column("Together", unit))
-    return Table(ident, "Idle time by length of the gap, all judged steps", columns, rows)
+    return Table(ident, "By length of the gap, all judged steps", columns, rows)
 
 
 def gap_places(gaps: Gaps, ident: str, limit: int) -> Table | None:
@@ -123,12 +124,10 @@ def gap_places(gaps: Gaps, ident: str, limit: int) -> Table | None:
          median, total, text(place.explanation, width=160, style="prose"))
         for place, median, total in zip(gaps.places, medians, totals, strict=True)
     ]  # fmt: skip
-    return limited(
-        ident, "Places of the step at which the device idles", columns, rows, limit, "places", sorted_by=5
-    )
+    return limited(ident, "By place in the step", columns, rows, limit, "places", sorted_by=5)
 
 
-def transfers(device: DeviceResult, ident: str, limit: int) -> Table | None:
+def transfers(device: DeviceResult, ident: str, limit: int, *, judged: bool) -> Table | None:
     """Copies and collectives: bytes, rate, and what of them no kernel hides."""
     items = device.transfers
     if not items:
@@ -138,19 +137,21 @@ def transfers(device: DeviceResult, ident: str, limit: int) -> Table | None:
                                unit_for([float(item.total_ns) for item in items]))  # fmt: skip
     rate = unit_for([item.bytes_per_s for item in items], BANDWIDTH)
     size = unit_for([float(item.bytes) for item in items], SIZE)
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("Kind", wide=True), Column("Memory", wide=True), Column("Count"), Column("Size", size.name),
         Column("Time", unit), Column("Exposed", unit, hint="not hidden behind a kernel"),
         Column("Achieved", rate.name), Column("Link", wide=True), Column("Link peak", rate.name),
         Column("Ratio"),
     )  # fmt: skip
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (text(item.kind), text(item.memory), plain(item.count), numbers([item.bytes], size)[0], total, open_,
          numbers([item.bytes_per_s], rate)[0], text(item.link or MISSING), numbers([item.link_bytes_per_s],
          rate)[0],
          plain(item.ratio, units.ratio(item.ratio)))
         for item, total, open_ in zip(items, totals, exposed, strict=True)
     ]  # fmt: skip
+    if not judged:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return limited(
         ident, "Copies and memsets of all judged steps", columns, rows, limit, "kinds", sorted_by=4
     )
@@ -202,6 +203,56 @@ def kernels(device: DeviceResult, ident: str, limit: int, *, modeled: bool) -> T
     table = limited(ident, "All judged steps, by name and launch shape", columns, rows, limit, "kernels",
                     searchable=True, sorted_by=len(columns) - 2)  # fmt: skip
     return _with_rest(table, len(uses), limit, "kernels")
+
+
+def classes(device: DeviceResult, ident: str) -> Table | None:
+    """Kernel time by class of kernel: what there is to see before a model is given."""
+    grouped: dict[str, list[KernelUse]] = {}
+    for use in device.kernels:
+        grouped.setdefault(use.kernel_class or "unknown", []).append(use)
+    if not grouped:
+        return None
+    order = sorted(grouped.items(), key=lambda item: (-sum(use.total_ns for use in item[1]), item[0]))
+    unit, totals = times([float(sum(use.total_ns for use in uses)) for _, uses in order], bars=True)
+    columns = (
+        Column("Class", wide=True),
+        Column("Time", unit),
+        Column("Share", "%"),
+        Column("Instances"),
+        Column("Kernels", hint="names and launch shapes"),
+        Column("Largest", wide=True, minor=True),
+    )
+    rows = []
+    for (name, uses), total in zip(order, totals, strict=True):
+        share, largest = sum(use.share for use in uses), max(uses, key=lambda use: use.total_ns)
+        rows.append(
+            (text(words(name), width=40), total, Cell(f"{share * 100:.1f}", share),
+             plain(sum(use.instances for use in uses)), plain(len(uses)), code(largest.name, width=56))
+        )  # fmt: skip
+    return limited(ident, "All steps together", columns, rows, 100, "classes", sorted_by=1)
+
+
+def small(device: DeviceResult, ident: str, limit: int) -> Table | None:
+    """Kernels about as short as a launch: fusing them or using CUDA graphs is what helps."""
+    t0 = device.step.t0_ns
+    uses = [use for use in device.kernels if t0 and use.median_ns <= 2 * t0]
+    if not uses or t0 is None:
+        return None
+    uses.sort(key=lambda use: (-use.instances, use.name))
+    unit, totals = times([float(use.total_ns) for use in uses], bars=True)
+    short, medians = times([float(use.median_ns) for use in uses])
+    columns = (
+        Column("Kernel", wide=True),
+        Column("Instances"),
+        Column("Median", short),
+        Column("Time", unit),
+    )
+    rows = [
+        (code(use.name, width=64), plain(use.instances), median, total)
+        for use, median, total in zip(uses, medians, totals, strict=True)
+    ]
+    caption = f"Kernels of at most twice the shortest launch ({units.ns(t0)}), most frequent first"
+    return limited(ident, caption, columns, rows, limit, "kernels", sorted_by=1)
 
 
 def missing(rows: tuple[MissingRow, ...], ident: str, *, judged: bool) -> Table | None:

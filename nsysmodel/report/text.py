@@ -73,7 +73,10 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
 
 
 def _visible(char: str) -> str:
-    if char == "\n" or unicodedata.category(char) in _INVISIBLE:
+    category = unicodedata.category(char)
+    if category == "Zs":
+        return " "
+    if category in _INVISIBLE:
         code = ord(char)
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
     return char

@@ -129,7 +129,15 @@ def _captions(lanes: Mapping[str, int], window: int) -> list[Markup]:
     for name, index in lanes.items():
         y = HEAD + index * LANE + LANE - BAR - 6
         drawn.append(
-            element("text", clean(name, 40), x=2, y=number(y), cls="t", fill="#57606a", font_size=11)
+            element(
+                "text",
+                clean("idle" if name == "gap" else name, 40),
+                x=2,
+                y=number(y),
+                cls="t",
+                fill="#57606a",
+                font_size=11,
+            )
         )
     return drawn
 
@@ -148,7 +156,7 @@ def _columns(
         "span": SPAN,
         "lane_height": LANE,
         "head": HEAD,
-        "lanes": [clean(name, 40) for name in lanes],
+        "lanes": [clean("idle" if name == "gap" else name, 40) for name in lanes],
         "start": [bar.start_ns for bar in bars],
         "duration": [bar.duration_ns for bar in bars],
         "lane": [lanes[bar.lane] for bar in bars],

@@ -72,6 +72,8 @@ class DeviceView:
     closure: Table | None
     clusters: Table | None
     kernels: Table | None
+    classes: Table | None
+    small: Table | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def _device(
     order = ops.ranked(device, judged=judged)
     ranks = ops.ranks(order)
     water = account.waterfall(device, judged=judged)
-    unit = _fine(unit_for([water.mean_ns]))
+    unit = _fine(water.mean_ns)
     heat = charts.heat(device.layers, judged=judged, ident=f"{ident}-heat")
     modeled = evaluation.model is not None
     drawn = None
@@ -190,18 +192,21 @@ def _device(
         gap_causes=sections.gap_causes(gaps, device.steps.used, f"{ident}-causes") if gaps.by_cause else None,
         gap_sizes=sections.gap_sizes(gaps, f"{ident}-sizes") if gaps.by_size else None,
         gap_places=sections.gap_places(gaps, f"{ident}-places", limits.places),
-        transfers=sections.transfers(device, f"{ident}-transfers", 200),
+        transfers=sections.transfers(device, f"{ident}-transfers", 200, judged=judged),
         unmodeled=sections.unmodeled(device, f"{ident}-unmodeled", limits.unmodeled) if modeled else None,
         missing=sections.missing(device.missing, f"{ident}-missing", judged=judged),
         closure=sections.closure(device.coverage, f"{ident}-closure"),
         clusters=sections.clusters(device.steps.clusters, f"{ident}-clusters", judged=judged),
         kernels=sections.kernels(device, f"{ident}-kernels", limits.kernels, modeled=modeled),
+        classes=None if modeled else sections.classes(device, f"{ident}-classes"),
+        small=None if modeled else sections.small(device, f"{ident}-small", 12),
     )
 
 
-def _fine(unit: Unit) -> Unit:
+def _fine(value: float) -> Unit:
     """A unit that shows thousandths, so that the small parts of a step do not vanish beside the large."""
-    return Unit(unit.factor, unit.name, 3 if unit.factor >= 1e6 else unit.decimals)
+    unit = unit_for([value])
+    return Unit(unit.factor, unit.name, 1 if unit.factor < 1e6 else 3 if value < 10 * unit.factor else 2)
 
 
 def _signed(value: float) -> str:
@@ -214,8 +219,9 @@ def _water_row(row: account.Row, water: account.Waterfall, shown: Any, ranks: di
     left, width = low / water.largest_ns * 100, (high - low) / water.largest_ns * 100
     share = row.total_ns / water.total_ns if water.total_ns else 0.0
     sign = "+" if row.total_ns > 0 and row.kind not in ("floor", "busy") else ""
+    exact = f"{row.total_ns:,}".replace("-", "−")
     return WaterRow(
-        row.label, row.kind, sign + shown(row.mean_ns), f"{row.total_ns:,}".replace("-", "−"),
+        row.label, row.kind if row.total_ns else "none", sign + shown(row.mean_ns), exact,
         _signed(share * 100), f"{left:.2f}%", f"{max(width, 0.15):.2f}%",
         ranks.get(row.op, 0) if row.op else None, row.note,
     )  # fmt: skip

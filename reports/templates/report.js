@@ -23,7 +23,7 @@ for (const table of all('table[data-sort]')) {
       const items = opens ? [...table.tBodies] : [...table.tBodies[0].rows];
       const value = item => {
         const cell = (opens ? item.rows[0] : item).cells[column];
-        return cell.dataset.v !== undefined ? Number(cell.dataset.v) : head.classList.contains('n') ? null : cell.textContent;
+        return cell.dataset.v !== undefined ? Number(cell.dataset.v) : head.classList.contains('n') ? null : (cell.querySelector('code') || cell).textContent;
       };
       const keyed = items.map(item => [value(item), item]);
       keyed.sort(([a], [b]) => a === null ? (b === null ? 0 : 1) : b === null ? -1

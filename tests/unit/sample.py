@@ -63,7 +63,7 @@ OPS: tuple[tuple[str, int, int, float, float, str, str], ...] = (
         7_900,
         8_388_608,
         67.1e6,
-        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::MainloopFwdSm90"
+        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::MainloopSm90"
         "<2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1>>, cute::tuple<cute::C<128>>>>>>(Params)",
         "132x1x1",
     ),
