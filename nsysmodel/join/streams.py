@@ -184,7 +184,9 @@ def _align(
         np.full((1, 1), FORBIDDEN),
         np.zeros(1),
         np.zeros(1),
+        np.ones(1),
         0.0,
+        FORBIDDEN,
     )
     enter = costs.enter[:, group : group + 1].copy()
     enter[:, 0, list(served)] += SERVED_TWICE

@@ -18,6 +18,10 @@ FORBIDDEN = 1e6
 """Cost of what must not happen; finite, so that sums stay ordered."""
 
 
+OUTSIDE = 0.4
+"""An extra kernel outside the layers costs this share of one inside."""
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """A run of slots. `layer` is its layer number, or -1; `kind` is `head`, `tail` or a layer kind."""
@@ -39,7 +43,11 @@ class Template:
         transition: [groups, groups] cost of entering a group after leaving another.
         start: [groups] cost of entering a group first.
         finish: [groups] cost of ending in a group.
+        outside: [groups] how much an extra kernel costs there, as a share: between steps engines prepare inputs
+            and tables, and kernels of no op are nothing unusual.
         ragged: cost of beginning or ending in the middle of a group.
+        cut: cost of breaking off anywhere and beginning anew in the head (a capture with a hole, a forward
+            that was stopped).
     """
 
     groups: tuple[Group, ...]
@@ -49,7 +57,9 @@ class Template:
     transition: Floats
     start: Floats
     finish: Floats
+    outside: Floats
     ragged: float
+    cut: float
 
     @property
     def missing(self) -> Floats:
@@ -86,11 +96,12 @@ def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
     transition[last, tail] = 0.0
     transition[tail, 0] = 0.0
     transition[tail, entry] = missing[0]
-    transition[last, 0] = missing[tail] + 1.0
+    # A forward may end before its LM head; whether it does is not worth guessing more than once a step.
+    transition[last, 0] = min(missing[tail], 2.5) + 1.0
     for index in range(1, tail):
         transition[index, tail] = min(transition[index, tail], 8.0)
     transition[0, 0] = transition[tail, tail] = FORBIDDEN
-    return Template(groups, ops, slot_op, skip, transition, np.full(count, 2.0), np.zeros(count), 4.0)
+    return Template(groups, ops, slot_op, skip, transition, np.full(count, 2.0), np.zeros(count), _outside(groups), 4.0, 7.0)
 
 
 def linear(model: StepModel, skip_cost: dict[str, float]) -> Template:
@@ -105,7 +116,12 @@ def linear(model: StepModel, skip_cost: dict[str, float]) -> Template:
     transition[np.tril_indices(len(groups))] = FORBIDDEN
     start = before[:-1].copy()
     finish = before[-1] - before[1:]
-    return Template(groups, ops, slot_op, skip, transition, start, finish, FORBIDDEN)
+    return Template(groups, ops, slot_op, skip, transition, start, finish, _outside(groups), FORBIDDEN, FORBIDDEN)
+
+
+def _outside(groups: Sequence[Group]) -> Floats:
+    """Share of the cost of an extra kernel in each group."""
+    return np.array([1.0 if group.layer >= 0 else OUTSIDE for group in groups])
 
 
 def _slots(groups: Sequence[Group], skip_cost: dict[str, float]) -> tuple[Ints, tuple[Op, ...], Floats]:

@@ -63,6 +63,7 @@ def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
     # The state before the first kernel stands outside: only entering a group is possible.
     value = np.full((groups, width), FORBIDDEN) + padding
     # A capture may begin in the middle of a layer: then the slots before are not missing.
+    outside_share = template.outside[:, None]
     outside = np.minimum(template.start[:, None] + pre, template.ragged)
     history[0] = value
     reach = np.empty((groups, width))
@@ -71,6 +72,7 @@ def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
         if i:
             leave = (value + rest).min(axis=1)
             entry = (leave[:, None] + template.transition).min(axis=0)
+            entry[0] = min(entry[0], value.min() + template.cut)
             reach[:, 0] = entry
             np.subtract(value[:, :-1], after[:, :-1], out=reach[:, 1:])
             np.minimum.accumulate(reach, axis=1, out=reach)
@@ -79,10 +81,10 @@ def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
             new = outside.copy()
         new += costs.enter[identity]
         np.minimum(new, value + costs.stay[identity], out=new)
-        np.minimum(new, value + costs.extra[identity], out=new)
+        np.minimum(new, value + costs.extra[identity] * outside_share, out=new)
         new += padding
         if i == 0:
-            np.minimum(new, outside + costs.extra[identity] + 0.5, out=new)
+            np.minimum(new, outside + costs.extra[identity] * outside_share + 0.5, out=new)
         low = new.min()
         offsets[i + 1] = offsets[i] + low
         value = np.minimum(new - low, FORBIDDEN)
@@ -114,13 +116,16 @@ def _trace(
         identity = sequence[i]
         previous = history[i]
         stay = previous[g, w] + costs.stay[identity, g, w]
-        extra = previous[g, w] + costs.extra[identity]
+        extra = previous[g, w] + costs.extra[identity] * template.outside[g]
         if i == 0:
             entry = float(min(template.start[g], template.ragged - pre[g, w]))
-            extra = entry + pre[g, w] + costs.extra[identity] + 0.5
+            extra = entry + pre[g, w] + costs.extra[identity] * template.outside[g] + 0.5
         else:
             leave = (previous + rest).min(axis=1) + template.transition[:, g]
             entry = float(leave.min())
+            broken = g == 0 and float(previous.min()) + template.cut < entry
+            if broken:
+                entry = float(previous.min()) + template.cut
         inside = previous[g, :w] - after[g, :w]
         source = int(inside.argmin()) if w else -1
         within = inside[source] if w else np.inf
@@ -137,6 +142,9 @@ def _trace(
             entered[i] = True
             if i == 0:
                 break
+            if broken:
+                g, w = divmod(int(previous.argmin()), width)
+                continue
             origin = int(leave.argmin())
             g, w = origin, int((previous[origin] + rest[origin]).argmin())
     return Path(group, slot, entered, stayed, came_from, cost)
