@@ -120,14 +120,13 @@ class Estimate:
 
         workload = self.model.workload
         what = "prefill" if workload.phase.value == "prefill" else "decode"
-        named = [name for name in ("phase", "batch", "context", "tokens") if name in workload.assumed]
-        assumed = (
-            f" (assuming {', '.join(f'{n} {getattr(workload, n).value}' for n in named)})" if named else ""
-        )
+        names = [name for name in ("phase", "batch", "context", "tokens") if name in workload.assumed]
+        told = ", ".join(f"{name} {getattr(workload, name).value}" for name in names)
+        device = self.hardware.key or self.hardware.name
         return (
-            f"{self.model.name} on {self.hardware.key or self.hardware.name}: a {what} step takes at least "
-            f"{units.ns(self.floor_ns, 4)}, which is at most {units.significant(self.tokens_per_s, 4)} tokens/s"
-            f"{assumed}."
+            f"{self.model.name} on {device}: a {what} step takes at least "
+            f"{units.ns(self.floor_ns, 4)}, which is at most "
+            f"{units.significant(self.tokens_per_s, 4)} tokens/s" + (f" (assuming {told})." if told else ".")
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -30,13 +30,9 @@ OPS = [
     Column("bound", "bound", right=False),
     Column("formula", "one execution", right=False),
 ]
-_OPS_CSV = [
-    Column(key, key)
-    for key in (
-        "op kind count flop weight_bytes state_bytes act_bytes hbm_bytes link_bytes floor_ns floor_hbm_ns "
-        "floor_strict_ns min_floor_ns bound dtype formula"
-    ).split()
-]
+_OPS_KEYS = """op kind count flop weight_bytes state_bytes act_bytes hbm_bytes link_bytes floor_ns
+    floor_hbm_ns floor_strict_ns min_floor_ns bound dtype formula"""
+_OPS_CSV = [Column(key, key) for key in _OPS_KEYS.split()]
 SWEEP = [
     Column("batch", "batch"),
     Column("context", "context"),

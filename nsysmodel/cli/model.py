@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,10 @@ from nsysmodel.cli.options import chosen_format, output_options, workload_option
 from nsysmodel.cli.output import check_writable, write_output
 from nsysmodel.cli.rows import Column, as_csv, as_json, as_table
 from nsysmodel.workload import WorkloadRequest
+
+if TYPE_CHECKING:
+    from nsysmodel.model import FlatSpec
+    from nsysmodel.model.types import StepModel
 
 
 @click.group()
@@ -95,36 +99,9 @@ def show(
     spec = load(name)
     kind = chosen_format(output_format, output, "table")
     if isinstance(spec, FlatSpec):
-        rows: list[dict[str, Any]] = [{"op": k.name, "pattern": k.pattern, "flop": k.flop, "bytes": k.bytes, "dtype": k.dtype}
-                for k in spec.model.kernels]  # fmt: skip
-        columns = [Column(key, key, right=False) for key in ("op", "pattern", "flop", "bytes", "dtype")]
-        document: dict[str, Any] = {
-            "schema": "nsysmodel.model/1",
-            "name": spec.name,
-            "form": "flat",
-            "kernels": rows,
-        }
-        title, foot = f"{spec.name}: a flat list of kernels", ""
+        columns, rows, document, title, foot = _flat(spec)
     else:
-        step = spec.build(resolve_workload(workload, spec))
-        rows = _places(step)
-        columns = _OPS
-        runs = ", ".join(f"{step.layers.count(kind)} × {kind}" for kind in step.kinds)
-        document = {
-            "schema": "nsysmodel.model/1",
-            "name": step.name,
-            "form": "layered",
-            "layers": list(step.layers),
-            "parameters": step.parameters,
-            "active_parameters": step.active_parameters,
-            "notes": list(step.notes),
-            "ops": rows,
-        }
-        title = (
-            f"{step.name}: {len(step.layers)} layers ({runs}), {units.count(step.parameters, 4)} parameters, "
-            f"{units.count(step.active_parameters, 4)} per token"
-        )
-        foot = "\n".join(f"Note: {note}" for note in step.notes)
+        columns, rows, document, title, foot = _layered(spec.build(resolve_workload(workload, spec)))
     if kind == "json":
         text = as_json(document)
     elif kind == "csv":
@@ -134,7 +111,42 @@ def show(
     write_output(output, text, force=force, named=True)
 
 
-def _places(step: Any) -> list[dict[str, Any]]:
+_Shown = tuple[list[Column], list[dict[str, Any]], dict[str, Any], str, str]
+
+
+def _flat(spec: FlatSpec) -> _Shown:
+    """Columns, rows, document, title and last lines of a flat model."""
+    columns = [Column(key, key, right=False) for key in ("op", "pattern", "flop", "bytes", "dtype")]
+    rows = [
+        {"op": k.name, "pattern": k.pattern, "flop": k.flop, "bytes": k.bytes, "dtype": k.dtype}
+        for k in spec.model.kernels
+    ]
+    document = {"schema": "nsysmodel.model/1", "name": spec.name, "form": "flat", "kernels": rows}
+    return columns, rows, document, f"{spec.name}: a flat list of kernels", ""
+
+
+def _layered(step: StepModel) -> _Shown:
+    """Columns, rows, document, title and last lines of a layered model."""
+    rows = _places(step)
+    document = {
+        "schema": "nsysmodel.model/1",
+        "name": step.name,
+        "form": "layered",
+        "layers": list(step.layers),
+        "parameters": step.parameters,
+        "active_parameters": step.active_parameters,
+        "notes": list(step.notes),
+        "ops": rows,
+    }
+    runs = ", ".join(f"{step.layers.count(kind)} × {kind}" for kind in step.kinds)
+    title = (
+        f"{step.name}: {len(step.layers)} layers ({runs}), {units.count(step.parameters, 4)} parameters, "
+        f"{units.count(step.active_parameters, 4)} per token"
+    )
+    return _OPS, rows, document, title, "\n".join(f"Note: {note}" for note in step.notes)
+
+
+def _places(step: StepModel) -> list[dict[str, Any]]:
     """One row per op of head, each layer kind, and tail."""
     places = [("head", step.head), *step.kinds.items(), ("tail", step.tail)]
     return [
