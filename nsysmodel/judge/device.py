@@ -167,7 +167,10 @@ def _totals(
     if model is None:
         floor = sum(p.floor_ns for p in theory.priced.values()) / steps
         return _with(
-            base, floor_ns=floor, fraction_of_roofline=floor / measured, floor_total_ns=round(floor * steps)
+            base,
+            floor_ns=floor,
+            fraction_of_roofline=floor / measured if measured else None,
+            floor_total_ns=round(floor * steps),
         )
     floors = theory.floors
     places = [floors[id(op)] for _, op in model.places()]
