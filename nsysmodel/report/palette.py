@@ -52,7 +52,7 @@ def css() -> str:
     """The custom properties of both themes, for the style sheet."""
     light = "".join(f"--{name}:{value};" for name, value in _all("light"))
     dark = "".join(f"--{name}:{value};" for name, value in _all("dark"))
-    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
 def contrast(one: str, other: str) -> float:

@@ -120,6 +120,19 @@ for (const box of all('.tl')) {
           Number((at / unit[0]).toPrecision(7)) + ' ' + unit[1]));
     }
   };
+  const names = () => {
+    for (const node of all('.name', caps)) node.remove();
+    const pixels = svg.getBoundingClientRect().width || 1;
+    for (let k = 0, drawn = 0; k < t.start.length && drawn < 80; k++) {
+      const left = Math.max(t.start[k], from), right = Math.min(t.start[k] + t.duration[k], from + span);
+      const wide = (right - left) / span * pixels, x = (left - from) / span * pixels;
+      if (wide < 30) continue;
+      const text = t.strings[t.op[k] < 0 ? t.label[k] : t.op[k]];
+      if (text.length * 6.3 > wide || x < t.lanes[t.lane[k]].length * 6.5 + 8) continue;
+      caps.append(shape('text', {class: 'name', x: ((left + right) / 2 - from) / span * 100 + '%', y: t.head + t.lane[k] * t.lane_height + t.lane_height - 23, 'font-size': 10.5, 'text-anchor': 'middle'}, text));
+      drawn++;
+    }
+  };
   const view = (start, wide) => {
     span = Math.min(whole, Math.max(wide, Math.min(whole, 500)));
     from = Math.min(Math.max(start, 0), whole - span);
@@ -128,6 +141,7 @@ for (const box of all('.tl')) {
     box.dataset.from = Math.round(from);
     box.dataset.span = Math.round(span);
     ticks();
+    names();
   };
   const zoom = (factor, at) => { const x = at === undefined ? from + span / 2 : at; view(x - (x - from) * factor, span * factor); };
   const show = k => {

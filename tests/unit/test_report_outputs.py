@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import re
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -141,3 +142,13 @@ def test_frame_has_a_row_per_op() -> None:
     empty = report.ops_frame(sample.no_model())
     assert list(empty.columns) == list(frame.columns)
     assert empty.empty
+
+
+def test_every_field_of_the_json_is_documented() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([a-z_0-9]+)`", text))
+    built = schema.build_schema()
+    fields = set(built["properties"])
+    for definition in built["$defs"].values():
+        fields |= set(definition["properties"])
+    assert fields <= documented
