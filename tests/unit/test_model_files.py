@@ -78,7 +78,7 @@ def test_a_small_architecture(tmp_path: Path) -> None:
         ("name: small", KINDS + "{id: x, kind: gem, m: 1}", 3, "kind", "gemm"),
         ("name: small", KINDS + "{id: x, kind: gemm, m: 1, n: 2}", 3, "k", "bias (optional)"),
         ("name: small", KINDS + "{id: x, kind: gemm, m: 1, n: 2, k: 3, q: 4}", 3, "q", "m, n, k"),
-        ("name: small", KINDS + "id: x\n      kind: norm\n      rows: token\n      width: 3", 5, "rows", "tokens"),
+        ("name: small", KINDS + "{id: x, kind: norm, rows: token, width: 3}", 3, "rows", "tokens"),
         ("name: small", KINDS + "{block: gqqa}", 3, "block", "delta_net"),
         ("name: small", KINDS + "{id: x, flop: 1, classes: [gem]}", 3, "classes", "moe_gemm"),
         ("name: small", KINDS + "{id: x, flop: 1, pattern: '(a+)+'}", 3, "pattern", ""),
