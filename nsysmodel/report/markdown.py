@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from nsysmodel import units
-from nsysmodel.report import account, facts, ops, sections
+from nsysmodel.report import account, facts, kernels, ops, sections, sources
 from nsysmodel.report.tables import Table
 from nsysmodel.report.text import clean, plural
 from nsysmodel.report.view import is_judged
@@ -145,24 +145,24 @@ def _folded(evaluation: Evaluation, judged: bool) -> Iterator[str]:
                 sections.gap_causes(device.gaps, device.steps.used, "g") if device.gaps.by_cause else None,
             ),
             ("Where the device idles", sections.gap_places(device.gaps, "p", FOLDED_ROWS)),
-            ("Unmodeled kernels", sections.unmodeled(device, "u", FOLDED_ROWS) if modeled else None),
+            ("Unmodeled kernels", kernels.unmodeled(device, "u", FOLDED_ROWS) if modeled else None),
             ("Missing ops", sections.missing(device.missing, "m", judged=judged)),
             ("Transfers", sections.transfers(device, "t", FOLDED_ROWS, judged=judged)),
             ("Kinds of steps", sections.clusters(device.steps.clusters, "c", judged=judged)),
-            ("Kernels", None if modeled else sections.kernels(device, "k", FOLDED_ROWS, modeled=False)),
+            ("Kernels", None if modeled else kernels.kernels(device, "k", FOLDED_ROWS, modeled=False)),
         ]
         for title, found in parts:
             if found is not None and found.rows:
                 yield _details(title, table(found, FOLDED_ROWS))
     assumptions = [
-        table(found, 60) for found in (facts.workload(evaluation), facts.hardware(evaluation)) if found
+        table(found, 60) for found in (sources.workload(evaluation), sources.hardware(evaluation)) if found
     ]
     notes = [f"- {escape(note)}" for note in ((evaluation.model or {}).get("notes") or ())[:20]]
     notes += [f"- {escape(item.message)}" for item in evaluation.diagnostics if item.severity == "info"][:20]
     if notes:
         assumptions.append("\n".join(notes))
     yield _details("Assumptions and sources", "\n\n".join(assumptions))
-    yield _details("How this was made", table(facts.made(evaluation), 40))
+    yield _details("How this was made", table(sources.made(evaluation), 40))
 
 
 def _details(title: str, body: str) -> str:

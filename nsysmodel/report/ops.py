@@ -13,6 +13,7 @@ from nsysmodel.report.charts import spark
 from nsysmodel.report.columns import BANDWIDTH, FLOPS, unit_for
 from nsysmodel.report.palette import RANKS
 from nsysmodel.report.tables import Cell, Column, Table, code, numbers, plain, text, times
+from nsysmodel.report.tables import kernel as kernel_cell
 from nsysmodel.report.text import clean, words
 from nsysmodel.result import DeviceResult, KernelUse, OpRow
 
@@ -202,7 +203,7 @@ def kernel_table(uses: Sequence[KernelUse], ident: str, caption: str, total: int
         Column("Max", time.name, minor=True),
     )  # fmt: skip
     rows = tuple(
-        (code(use.name, width=72), text(use.grid), text(use.block), plain(use.instances),
+        (kernel_cell(use.name, width=72), text(use.grid), text(use.block), plain(use.instances),
          *numbers([use.min_ns or None, use.median_ns, use.max_ns or None], time))
         for use in uses
     )  # fmt: skip

@@ -14,17 +14,16 @@ from nsysmodel.report.tables import (
     limited,
     numbers,
     plain,
-    snippet,
     text,
     times,
 )
+from nsysmodel.report.tables import kernel as kernel_cell
 from nsysmodel.report.text import clean, words
 from nsysmodel.result import (
     GAP_SIZES,
     Coverage,
     DeviceResult,
     Gaps,
-    KernelUse,
     LayerHeat,
     LearnedLayer,
     MissingRow,
@@ -52,7 +51,7 @@ def learned(layer: LearnedLayer, ranks: Mapping[str, int], ident: str, *, judged
             op = code(kernel.op, width=40, mark=str(ranks.get(kernel.op, 0)))
         low = kernel.op is not None and kernel.confidence < 0.8
         cells = [
-            code(kernel.name, width=64), text(kernel.grid), plain(kernel.stream), op,
+            kernel_cell(kernel.name, width=64), text(kernel.grid), plain(kernel.stream), op,
             *numbers([kernel.median_ns], unit, bars=False),
             Cell(f"{kernel.confidence:.2f}" if kernel.op else MISSING, kernel.confidence,
             style="low" if low else ""),
@@ -82,17 +81,14 @@ def layers(items: tuple[LayerHeat, ...], ident: str, *, judged: bool, limit: int
 
 
 def gap_causes(gaps: Gaps, steps: int, ident: str) -> Table:
-    """Idle time by cause, mean per step and whole."""
+    """Idle time by cause: mean per step and whole, or whole alone where there are no steps."""
     causes = sorted(gaps.by_cause.items(), key=lambda item: (-item[1], item[0]))
     unit, means = times([total / max(steps, 1) for _, total in causes], bars=True)
     rows = tuple(
         (text(words(cause)), mean, plain(total)) for (cause, total), mean in zip(causes, means, strict=True)
     )
-    columns = (
-        Column("Cause", wide=True),
-        Column("Mean per step", unit),
-        Column("All steps", "ns", minor=True),
-    )
+    name, whole = ("Mean per step", "All steps") if steps else ("Time", "Time")
+    columns = (Column("Cause", wide=True), Column(name, unit), Column(whole, "ns", minor=True))
     return Table(ident, "By cause", columns, rows)
 
 
@@ -119,7 +115,7 @@ def gap_places(gaps: Gaps, ident: str, limit: int) -> Table | None:
         Column("Median", small), Column("Together", unit), Column("Why", wide=True, minor=True),
     )  # fmt: skip
     rows = [
-        (code(place.after, width=40), code(place.before, width=40), text(words(place.cause)),
+        (kernel_cell(place.after, width=30), kernel_cell(place.before, width=30), text(words(place.cause)),
         plain(place.count),
          median, total, text(place.explanation, width=160, style="prose"))
         for place, median, total in zip(gaps.places, medians, totals, strict=True)
@@ -155,104 +151,6 @@ def transfers(device: DeviceResult, ident: str, limit: int, *, judged: bool) -> 
     return limited(
         ident, "Copies and memsets of all judged steps", columns, rows, limit, "kinds", sorted_by=4
     )
-
-
-def unmodeled(device: DeviceResult, ident: str, limit: int) -> Table | None:
-    """Kernels that no op claims, with a model line to paste."""
-    rows = sorted(device.unmodeled, key=lambda row: (-row.total_ns, row.name))
-    if not rows:
-        return None
-    unit, totals = times([float(row.total_ns) for row in rows[:limit]], bars=True)
-    columns = (
-        Column("Kernel", wide=True), Column("Class", wide=True, minor=True), Column("Instances"),
-        Column("Time", unit), Column("Share", "%"), Column("Line for the model file", wide=True),
-    )  # fmt: skip
-    cells = [
-        (code(row.name, width=60), text(row.kernel_class, width=30), plain(row.instances), total,
-         Cell(f"{row.share * 100:.2f}", row.share), snippet(row.model_line) if row.model_line else Cell(""))
-        for row, total in zip(rows, totals, strict=False)
-    ]  # fmt: skip
-    table = limited(ident, "All judged steps", columns, cells, limit, "kernels", searchable=True, sorted_by=3)
-    return _with_rest(table, len(rows), limit, "kernels")
-
-
-def kernels(device: DeviceResult, ident: str, limit: int, *, modeled: bool) -> Table | None:
-    """Every kernel by name and launch shape."""
-    uses = sorted(device.kernels, key=lambda use: (-use.total_ns, use.name, use.grid, use.op or ""))
-    if not uses:
-        return None
-    unit, totals = times([float(use.total_ns) for use in uses[:limit]], bars=True)
-    small, medians = times([float(use.median_ns) for use in uses[:limit]])
-    columns = [
-        Column("Kernel", wide=True), Column("Grid", wide=True, minor=True), Column("Block", wide=True,
-        minor=True),
-        Column("Class", wide=True, minor=True), Column("Instances"), Column("Median", small),
-        Column("Time", unit), Column("Share", "%"),
-    ]  # fmt: skip
-    if modeled:
-        columns.insert(4, Column("Op", wide=True))
-    rows = []
-    for use, total, median in zip(uses, totals, medians, strict=False):
-        cells = [
-            code(use.name, width=56), text(use.grid), text(use.block), text(use.kernel_class, width=30),
-            plain(use.instances), median, total, Cell(f"{use.share * 100:.2f}", use.share),
-        ]  # fmt: skip
-        if modeled:
-            cells.insert(4, code(use.op, width=30) if use.op else text(MISSING))
-        rows.append(cells)
-    table = limited(ident, "All judged steps, by name and launch shape", columns, rows, limit, "kernels",
-                    searchable=True, sorted_by=len(columns) - 2)  # fmt: skip
-    return _with_rest(table, len(uses), limit, "kernels")
-
-
-def classes(device: DeviceResult, ident: str) -> Table | None:
-    """Kernel time by class of kernel: what there is to see before a model is given."""
-    grouped: dict[str, list[KernelUse]] = {}
-    for use in device.kernels:
-        grouped.setdefault(use.kernel_class or "unknown", []).append(use)
-    if not grouped:
-        return None
-    order = sorted(grouped.items(), key=lambda item: (-sum(use.total_ns for use in item[1]), item[0]))
-    unit, totals = times([float(sum(use.total_ns for use in uses)) for _, uses in order], bars=True)
-    columns = (
-        Column("Class", wide=True),
-        Column("Time", unit),
-        Column("Share", "%"),
-        Column("Instances"),
-        Column("Kernels", hint="names and launch shapes"),
-        Column("Largest", wide=True, minor=True),
-    )
-    rows = []
-    for (name, uses), total in zip(order, totals, strict=True):
-        share, largest = sum(use.share for use in uses), max(uses, key=lambda use: use.total_ns)
-        rows.append(
-            (text(words(name), width=40), total, Cell(f"{share * 100:.1f}", share),
-             plain(sum(use.instances for use in uses)), plain(len(uses)), code(largest.name, width=56))
-        )  # fmt: skip
-    return limited(ident, "All steps together", columns, rows, 100, "classes", sorted_by=1)
-
-
-def small(device: DeviceResult, ident: str, limit: int) -> Table | None:
-    """Kernels about as short as a launch: fusing them or using CUDA graphs is what helps."""
-    t0 = device.step.t0_ns
-    uses = [use for use in device.kernels if t0 and use.median_ns <= 2 * t0]
-    if not uses or t0 is None:
-        return None
-    uses.sort(key=lambda use: (-use.instances, use.name))
-    unit, totals = times([float(use.total_ns) for use in uses], bars=True)
-    short, medians = times([float(use.median_ns) for use in uses])
-    columns = (
-        Column("Kernel", wide=True),
-        Column("Instances"),
-        Column("Median", short),
-        Column("Time", unit),
-    )
-    rows = [
-        (code(use.name, width=64), plain(use.instances), median, total)
-        for use, median, total in zip(uses, medians, totals, strict=True)
-    ]
-    caption = f"Kernels of at most twice the shortest launch ({units.ns(t0)}), most frequent first"
-    return limited(ident, caption, columns, rows, limit, "kernels", sorted_by=1)
 
 
 def missing(rows: tuple[MissingRow, ...], ident: str, *, judged: bool) -> Table | None:
@@ -316,15 +214,3 @@ def _count(value: object) -> Cell:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Cell(units.significant(float(value), 6), sort=float(value))
     return Cell(MISSING)
-
-
-def _with_rest(table: Table, total: int, limit: int, what: str) -> Table:
-    """`table` with a remark where rows were cut before cells were made of them."""
-    if total <= limit:
-        return table
-    remark = (
-        f"Showing {limit:,} of {total:,} {what}, by time; the JSON, CSV and Parquet outputs hold all of them."
-    )
-    return Table(
-        table.ident, table.caption, table.columns, table.rows, remark, table.sorted_by, table.searchable
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nsysmodel.report.columns import MISSING, TIME, Unit, unit_for
-from nsysmodel.report.text import clean, cut
+from nsysmodel.report.text import clean, cut, kernel_name
 
 NAME_WIDTH = 84
 
@@ -59,6 +59,12 @@ def code(value: str, *, width: int = NAME_WIDTH, mark: str = "") -> Cell:
     whole = clean(value)
     shown = cut(whole, width)
     return Cell(shown, style="code", title=whole if shown != whole else "", mark=mark)
+
+
+def kernel(name: str, *, width: int) -> Cell:
+    """A cell with a kernel's name, shortened to what tells it apart; the title has more of it."""
+    shown, whole = kernel_name(name, width), clean(name)
+    return Cell(shown, style="code", title=whole if shown != whole else "")
 
 
 def snippet(value: str) -> Cell:

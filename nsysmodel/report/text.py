@@ -13,6 +13,12 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _QUANTITY = re.compile(
     r"(?<=\d) (?=(?:[nµm]?s|%|[kMGTP]?B(?:/s)?|[kMGTP]?FLOP(?:S|/s)?|tokens/s)(?![A-Za-z]))"
 )
+_NOISE = (
+    (re.compile(r"\((?:unsigned )?(?:int|long|bool|char|short)(?: long)?\)(?=-?\d)"), ""),
+    (re.compile(r"(?:\(anonymous namespace\)|<unnamed>)::"), ""),
+    (re.compile(r"\b(?:at::native|at|c10|cutlass|cute|std|thrust|cub|vllm|flash)::"), ""),
+)
+_LONGEST = 4_000
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 
 
@@ -52,6 +58,31 @@ def unbroken(text: str) -> str:
     True
     """
     return _QUANTITY.sub("\u00a0", text)
+
+
+def kernel_name(name: str, width: int) -> str:
+    """A demangled kernel name with what tells it apart: no result, arguments, casts, well-known namespaces.
+
+    >>> kernel_name("void at::native::vec_kernel<(int)4, at::native::Fill<float>>(int, T2)", 60)
+    'vec_kernel<4, Fill<float>>'
+    >>> kernel_name("nvjet_tst_64x8_TNT", 60)
+    'nvjet_tst_64x8_TNT'
+    """
+    short = _without_arguments(name[:_LONGEST].removeprefix("void "))
+    for pattern, replacement in _NOISE:
+        short = pattern.sub(replacement, short)
+    return clean(short.strip() or name, width)
+
+
+def _without_arguments(name: str) -> str:
+    if not name.endswith(")"):
+        return name
+    depth = 0
+    for index in range(len(name) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(name[index], 0)
+        if depth == 0:
+            return name[:index] or name
+    return name
 
 
 def words(identifier: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from nsysmodel.report import account, charts, facts, ops, sections, timeline
+from nsysmodel.report import account, charts, facts, kernels, ops, sections, sources, timeline
 from nsysmodel.report.columns import Unit, unit_for
 from nsysmodel.report.tables import Table
 from nsysmodel.report.text import clean, unbroken
@@ -128,11 +128,11 @@ def page(evaluation: Evaluation, limits: Limits) -> PageView:
         notes=tuple(item for item in cleaned if item.severity == "info"),
         fits=tuple(_fit(fit) for fit in evaluation.fits),
         devices=devices,
-        workload=facts.workload(evaluation),
-        hardware=facts.hardware(evaluation),
-        parameters=facts.parameters(evaluation),
+        workload=sources.workload(evaluation),
+        hardware=sources.hardware(evaluation),
+        parameters=sources.parameters(evaluation),
         model_notes=tuple(clean(note, 500) for note in (evaluation.model or {}).get("notes") or ()),
-        made=facts.made(evaluation),
+        made=sources.made(evaluation),
         version=clean(evaluation.version, 40),
         data=_data(evaluation, devices, judged),
     )
@@ -193,13 +193,13 @@ def _device(
         gap_sizes=sections.gap_sizes(gaps, f"{ident}-sizes") if gaps.by_size else None,
         gap_places=sections.gap_places(gaps, f"{ident}-places", limits.places),
         transfers=sections.transfers(device, f"{ident}-transfers", 200, judged=judged),
-        unmodeled=sections.unmodeled(device, f"{ident}-unmodeled", limits.unmodeled) if modeled else None,
+        unmodeled=kernels.unmodeled(device, f"{ident}-unmodeled", limits.unmodeled) if modeled else None,
         missing=sections.missing(device.missing, f"{ident}-missing", judged=judged),
         closure=sections.closure(device.coverage, f"{ident}-closure"),
         clusters=sections.clusters(device.steps.clusters, f"{ident}-clusters", judged=judged),
-        kernels=sections.kernels(device, f"{ident}-kernels", limits.kernels, modeled=modeled),
-        classes=None if modeled else sections.classes(device, f"{ident}-classes"),
-        small=None if modeled else sections.small(device, f"{ident}-small", 12),
+        kernels=kernels.kernels(device, f"{ident}-kernels", limits.kernels, modeled=modeled),
+        classes=None if modeled else kernels.classes(device, f"{ident}-classes"),
+        small=None if modeled else kernels.small(device, f"{ident}-small", 12),
     )
 
 

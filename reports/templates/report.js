@@ -53,7 +53,7 @@ for (const table of all('table[data-open]')) {
 
 // Filters.
 for (const table of all('table[data-filter]')) {
-  const rows = [...table.tBodies[0].rows], texts = rows.map(row => row.textContent.toLowerCase());
+  const rows = [...table.tBodies[0].rows], texts = rows.map(row => [row.textContent, ...all('[title]', row).map(cell => cell.title)].join(' ').toLowerCase());
   const count = make('output', {textContent: rows.length + ' rows'});
   const input = make('input', {type: 'search', placeholder: 'Filter rows'});
   input.setAttribute('aria-label', 'Filter ' + table.caption.textContent);

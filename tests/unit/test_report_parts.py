@@ -11,7 +11,7 @@ import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmodel.report import account, charts, facts, ncu, ops, palette, sections, timeline
+from nsysmodel.report import account, charts, facts, kernels, ncu, ops, palette, sources, timeline
 from nsysmodel.report.columns import TIME, unit_for
 from nsysmodel.report.svg import Scale, decades, element, ticks
 from nsysmodel.report.text import clean, cut
@@ -205,7 +205,7 @@ def test_run_line_never_hides_what_is_assumed() -> None:
 
 
 def test_hardware_table_gives_every_source() -> None:
-    table = facts.hardware(
+    table = sources.hardware(
         sample.evaluation(
             hardware={
                 "name": "X", "source": "catalogue",
@@ -223,7 +223,7 @@ def test_hardware_table_gives_every_source() -> None:
 
 def test_tables_say_what_they_left_out() -> None:
     device = sample.many_kernels(50).devices[0]
-    table = sections.kernels(device, "x", 20, modeled=True)
+    table = kernels.kernels(device, "x", 20, modeled=True)
     assert table is not None
     assert len(table.rows) == 20
     assert "20 of 50 kernels" in table.left_out
@@ -232,6 +232,6 @@ def test_tables_say_what_they_left_out() -> None:
 
 def test_classes_add_up() -> None:
     device = sample.device()
-    table = sections.classes(device, "x")
+    table = kernels.classes(device, "x")
     assert table is not None
     assert sum(row[1].sort or 0 for row in table.rows) == sum(use.total_ns for use in device.kernels)
