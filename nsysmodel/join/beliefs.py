@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nsysmodel.join.template import FORBIDDEN, Template
+from nsysmodel.join.template import FORBIDDEN, Orders, Template
 from nsysmodel.join.types import Floats
 from nsysmodel.join.viterbi import Costs
 from nsysmodel.join.vocabulary import KernelClass
@@ -33,6 +33,7 @@ EAGER_CLASSES = frozenset(
         "activation",
     }
 )
+GENERIC_CLASSES = frozenset({"elementwise", "reduce", "copy_cast"})
 GEMM_CLASSES = frozenset({"gemm", "moe_gemm"})
 ATTENTION_CLASSES = frozenset({"attention_decode", "attention_prefill"})
 COLLECTIVE_CLASSES = frozenset({"allreduce", "allgather", "alltoall"})
@@ -77,6 +78,16 @@ def _table() -> dict[str, Any]:
     return table
 
 
+def orders() -> Orders:
+    """Alternative orders of ops, from `data/ops.yaml`."""
+    table = _table()
+    return Orders(
+        alternatives=tuple((frozenset(a["ops"]), frozenset(a["before"])) for a in table["alternatives"]),
+        loops=tuple((str(loop["from"]), str(loop["to"])) for loop in table["loops"]),
+        loop_cost=float(table["loop_cost"]),
+    )
+
+
 def op_belief(op: Op) -> OpBelief:
     """The beliefs about an op; by its id, else by what it costs."""
     table = _table()
@@ -112,8 +123,12 @@ def extra_cost(kernel: KernelClass) -> float:
     return float(table.get(kernel.kernel_class, table["default"]))
 
 
-def class_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
-    """Cost of a kernel of this class opening an op, before physics."""
+def class_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention: bool = True) -> float:
+    """Cost of a kernel of this class opening an op, before physics.
+
+    `eager_attention` allows products and element-wise kernels to be attention: only where the capture has no
+    attention kernel.
+    """
     if _covers(kernel, op, belief):
         return 0.0
     if kernel.covers and kernel.kernel_class not in GEMM_CLASSES:
@@ -121,6 +136,8 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
     found = kernel.kernel_class
     if found in COLLECTIVE_CLASSES and COLLECTIVE_CLASSES & set(op.classes):
         return _collective_fit(kernel, op)
+    if _speaks_against(kernel, belief):
+        return MISFIT
     if found in op.classes:
         return 0.1 * op.classes.index(found) + _norm_fit(kernel, op, belief)
     if found in ATTENTION_CLASSES and ATTENTION_CLASSES & set(op.classes):
@@ -130,22 +147,26 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
         return 3.0 if found == "moe_gemm" else 1.2
     if found in EAGER_CLASSES and kernel.traits & belief.eager and not belief.needs:
         return 0.5
-    if belief.needs and found in belief.needs:
+    if belief.needs and found in belief.needs and eager_attention:
         return 1.5
     if "opaque" in kernel.traits or found in OPAQUE_CLASSES:
         return _opaque_cost(kernel, op)
     return MISFIT
 
 
-def stay_cost(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
+def stay_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention: bool = True) -> float:
     """Cost of a kernel being a further kernel of the op that the kernel before it served."""
     found = kernel.kernel_class
+    if belief.needs and not eager_attention and found in GEMM_CLASSES:
+        return MISFIT
     if found in EAGER_CLASSES and kernel.traits & belief.eager:
         return 0.08
     if _covers(kernel, op, belief):
         return belief.split
     if found == "attention_combine" and ATTENTION_CLASSES & set(op.classes):
         return 0.0
+    if _speaks_against(kernel, belief):
+        return MISFIT
     if found in op.classes:
         return belief.split + 0.1 * op.classes.index(found)
     if found in belief.needs:
@@ -187,10 +208,11 @@ def costs_of(
     enter = np.full((count, slots + 1), FORBIDDEN)
     stay = np.full((count, slots + 1), FORBIDDEN)
     extra = np.array([extra_cost(identity.kernel_class) for identity in identities])
+    eager = not any(identity.kernel_class.kernel_class in ATTENTION_CLASSES for identity in identities)
     for k, op in enumerate(template.ops):
         floor_ns, hard_ns = floors.get(k, (0.0, 0.0))
         for i, identity in enumerate(identities):
-            cost = class_cost(identity.kernel_class, op, beliefs[k])
+            cost = class_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)
             if op.pattern:
                 cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
             if _cannot_be(identity, hard_ns):
@@ -198,7 +220,7 @@ def costs_of(
             if cost < MISFIT:
                 cost += physics_cost(identity.median_ns, floor_ns, hard_ns)
             enter[i, k] = cost
-            stay[i, k] = stay_cost(identity.kernel_class, op, beliefs[k])
+            stay[i, k] = stay_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)
     enter_slots, stay_slots = enter[:, template.slot_op], stay[:, template.slot_op]
     _refund_fused(template, identities, beliefs, enter_slots)
     return Costs(enter_slots, stay_slots, extra)
@@ -232,6 +254,13 @@ def _refund_fused(
 def covers_op(kernel: KernelClass, op: Op) -> bool:
     """True where the vocabulary says that this kernel does this op."""
     return _covers(kernel, op, op_belief(op))
+
+
+def _speaks_against(kernel: KernelClass, belief: OpBelief) -> bool:
+    """An element-wise kernel says what it computes; an op that never computes that is not served by it."""
+    if kernel.kernel_class not in GENERIC_CLASSES or "opaque" in kernel.traits:
+        return False
+    return bool(kernel.traits) and bool(belief.eager) and not kernel.traits & belief.eager
 
 
 def _covers(kernel: KernelClass, op: Op, belief: OpBelief) -> bool:

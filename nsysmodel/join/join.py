@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.beliefs import skip_costs
+from nsysmodel.join.beliefs import orders, skip_costs
 from nsysmodel.join.glue import attach_helpers
 from nsysmodel.join.labels import Chain, chain_labels
 from nsysmodel.join.ledger import complete_steps, refusals_of
@@ -61,7 +61,7 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     order = np.flatnonzero(helps < 0)
     main, sides = side_runs(work.kernels, order)
     skips = skip_costs((op for _, op in model.places()), side_streams=bool(sides))
-    template = cyclic(model, skips)
+    template = cyclic(model, skips, orders())
     path, costs, unlearned = align(template, sequence, main, op_floors(template, hardware))
     chain = chain_labels(template, path, costs, sequence.identity[main], sequence.identities)
     if sides:
@@ -88,7 +88,7 @@ def _refine(model: StepModel, hardware: Hardware, sequence: Sequence, order: Int
     off = steps[(found != expected) & (np.abs(found - expected) <= NEAR)]
     if not len(off):
         return chain
-    template = linear(model, skip_costs([op for _, op in model.places()]))
+    template = linear(model, skip_costs([op for _, op in model.places()]), orders())
     floors = op_floors(template, hardware)
     names = list(chain.labels)
     op, layer = chain.op.copy(), chain.layer.copy()
@@ -160,7 +160,7 @@ def _unlabel_strays(labels: Labels) -> None:
 
     The same holds for a head op after the last layer.
     """
-    regions = np.array([bundle[0] for bundle in labels.bundles] or [""])
+    regions = np.array([bundle[-1][0] for bundle in labels.bundles] or [""])
     layered = np.flatnonzero((labels.layer >= 0) & (labels.op >= 0) & (labels.step >= 0))
     if not len(layered):
         return

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from nsysmodel.join.beliefs import MISFIT, Identity, covers_op, op_belief, unnamed
-from nsysmodel.join.template import Template
+from nsysmodel.join.template import Group, Template
 from nsysmodel.join.types import Bools, Bundle, Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path
+from nsysmodel.join.vocabulary import KernelClass
 
 NEVER_JOINT = frozenset(
     {"quantize", "residual_add", "moe_permute", "topk", "attn_allgather", "moe_dispatch", "moe_combine"}
@@ -98,17 +99,12 @@ def chain_labels(
     op, bundle = np.full(len(chain), -1, np.int64), np.full(len(chain), -1, np.int64)
     served = np.flatnonzero(path.slot >= 0)
     until = _next_slots(template, path, served)
+    before = _left_behind(path, served)
     keys = np.stack(
-        [
-            chain[served],
-            path.group[served],
-            path.slot[served],
-            path.came_from[served],
-            path.stayed[served],
-            until,
-        ],
+        [chain[served], path.group[served], path.slot[served], path.came_from[served], path.stayed[served], until,
+         before[:, 0], before[:, 1]],
         axis=1,
-    )
+    )  # fmt: skip
     if len(served):
         unique, inverse = np.unique(keys, axis=0, return_inverse=True)
         found = [serves(template, identities[k[0]], *k[1:]) for k in unique.tolist()]
@@ -121,11 +117,12 @@ def chain_labels(
     best = np.clip(np.where(path.stayed[served], np.minimum(stay, cost), cost), 0.0, MISFIT)
     confidence[served] = np.exp(-0.25 * best)
     first = np.zeros(len(chain), bool)
-    first[served] = ~path.stayed[served]
+    first[served] = ~path.stayed[served] & _new_places(template, path, served)
     for run, inside in _unnamed_runs(template, path, served, chain, identities):
         ops = template.groups[path.group[run[0]]].ops
         op[run] = _intern(names, "+".join(dict.fromkeys(ops[w].id for w in inside)))
-        bundle[run] = _intern(places, (_region(template, path.group[run[0]]), tuple(inside)))
+        group = template.groups[path.group[run[0]]]
+        bundle[run] = _intern(places, tuple((_region(group), group.positions[w]) for w in inside))
         first[run] = False
         first[run[0]] = True
     return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places))
@@ -136,9 +133,31 @@ def _intern(table: dict[Any, int], key: Any) -> int:
     return table.setdefault(key, len(table))
 
 
-def _region(template: Template, group: int) -> str:
-    kind = template.groups[group].kind
-    return kind if kind in ("head", "tail") and template.groups[group].layer < 0 else "layer"
+def _region(group: Group) -> str:
+    return group.kind if group.kind in ("head", "tail") and group.layer < 0 else "layer"
+
+
+def _new_places(template: Template, path: Path, served: Ints) -> Bools:
+    """True for the first visit of a place in a pass: an op is executed once however often it is left."""
+    positions = np.full(template.slot_op.shape, -1, np.int64)
+    for g, group in enumerate(template.groups):
+        positions[g, : len(group.positions)] = group.positions
+    number = np.cumsum(path.entered)[served]
+    keys = number * positions.size + positions[path.group[served], path.slot[served]]
+    result = np.zeros(len(served), bool)
+    rows = np.flatnonzero(~path.stayed[served])
+    result[rows[np.unique(keys[rows], return_index=True)[1]]] = True
+    return result
+
+
+def _left_behind(path: Path, served: Ints) -> Ints:
+    """For a kernel that enters a group: group and slot of the kernel served before it; -1 elsewhere."""
+    result = np.full((len(served), 2), -1, np.int64)
+    if len(served) > 1:
+        entering = np.flatnonzero(path.entered[served[1:]]) + 1
+        result[entering, 0] = path.group[served[entering - 1]]
+        result[entering, 1] = path.slot[served[entering - 1]]
+    return result
 
 
 def _next_slots(template: Template, path: Path, served: Ints) -> Ints:
@@ -151,27 +170,55 @@ def _next_slots(template: Template, path: Path, served: Ints) -> Ints:
 
 
 def serves(
-    template: Template, identity: Identity, group: int, slot: int, came_from: int, stayed: int, until: int
+    template: Template,
+    identity: Identity,
+    group: int,
+    slot: int,
+    came_from: int,
+    stayed: int,
+    until: int,
+    left_group: int = -1,
+    left_slot: int = -1,
 ) -> tuple[str, Bundle]:
     """Label and places of a kernel.
 
-    With it go the ops before it that it is known to do, and those after it of the same family (q_a and kv_a
-    as one product), where nothing else serves them.
+    With it go the ops before it that it is known to do, those after it of the same family (q_a and kv_a as
+    one product), and those that end the layer before (an all-reduce fused with the next norm), where nothing
+    else serves them.
     """
-    ops = template.groups[group].ops
-    positions = [slot]
-    family = op_belief(ops[slot]).family
+    here = template.groups[group]
+    slots = [slot]
+    kernel = identity.kernel_class
+    family = op_belief(here.ops[slot]).family
     ahead = slot + 1
-    while family and not stayed and ahead < until and op_belief(ops[ahead]).family == family:
-        positions.append(ahead)
+    while family and not stayed and ahead < until and op_belief(here.ops[ahead]).family == family:
+        slots.append(ahead)
         ahead += 1
-    if len(identity.kernel_class.covers) > 1 and not stayed:
+    ends: list[int] = []
+    if len(kernel.covers) > 1 and not stayed:
         back = slot - 1
-        while back > came_from and covers_op(identity.kernel_class, ops[back]):
-            positions.insert(0, back)
+        while back > came_from and covers_op(kernel, here.ops[back]):
+            slots.insert(0, back)
             back -= 1
-    label = "+".join(dict.fromkeys(ops[w].id for w in positions))
-    return label, (_region(template, group), tuple(positions))
+        if back < 0 and left_group >= 0:
+            ends = _covered_end(template.groups[left_group], left_slot, kernel)
+    region = _region(here)
+    left = template.groups[left_group]
+    place = [("previous" if region != "head" else "tail", left.positions[w]) for w in ends]
+    place += [(region, here.positions[w]) for w in slots]
+    ids = [left.ops[w].id for w in ends] + [here.ops[w].id for w in slots]
+    return "+".join(dict.fromkeys(ids)), tuple(place)
+
+
+def _covered_end(group: Group, slot: int, kernel: KernelClass) -> list[int]:
+    """Last slots of a group, after the one served last, that a kernel is known to do."""
+    ends: list[int] = []
+    for w in range(len(group.ops) - 1, slot, -1):
+        if covers_op(kernel, group.ops[w]):
+            ends.insert(0, w)
+        elif not group.ops[w].optional:
+            break
+    return ends
 
 
 def _unnamed_runs(

@@ -184,6 +184,7 @@ def _align(
         np.full((1, 1), FORBIDDEN),
         np.zeros(1),
         np.zeros(1),
+        (),
         np.ones(1),
         0.0,
         FORBIDDEN,

@@ -24,11 +24,15 @@ OUTSIDE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A run of slots. `layer` is its layer number, or -1; `kind` is `head`, `tail` or a layer kind."""
+    """A run of slots. `layer` is its layer number, or -1; `kind` is `head`, `tail` or a layer kind.
+
+    `positions` are the places of `ops` in the model: an op with two alternative slots has one place.
+    """
 
     kind: str
     layer: int
     ops: tuple[Op, ...]
+    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,9 @@ class Template:
         transition: [groups, groups] cost of entering a group after leaving another.
         start: [groups] cost of entering a group first.
         finish: [groups] cost of ending in a group.
-        outside: [groups] how much an extra kernel costs there, as a share: between steps engines prepare inputs
-            and tables, and kernels of no op are nothing unusual.
+        loops: (group, from slot, to slot, cost) of ways back inside a group.
+        outside: [groups] share of its cost that an extra kernel has there: between steps engines prepare
+            inputs and tables.
         ragged: cost of beginning or ending in the middle of a group.
         cut: cost of breaking off anywhere and beginning anew in the head (a capture with a hole, a forward
             that was stopped).
@@ -57,6 +62,7 @@ class Template:
     transition: Floats
     start: Floats
     finish: Floats
+    loops: tuple[tuple[int, int, int, float], ...]
     outside: Floats
     ragged: float
     cut: float
@@ -68,7 +74,38 @@ class Template:
         return total
 
 
-def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Orders that engines differ in; see `data/ops.yaml`."""
+
+    alternatives: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    loops: tuple[tuple[str, str], ...] = ()
+    loop_cost: float = 0.0
+
+    def group(self, kind: str, layer: int, ops: Sequence[Op]) -> Group:
+        """A group with alternative slots before the ops that they may precede."""
+        slots: list[int] = []
+        for position, op in enumerate(ops):
+            for ids, before in self.alternatives:
+                if op.id in before:
+                    slots += [w for w, other in enumerate(ops) if other.id in ids and w > position]
+            slots.append(position)
+        return Group(kind, layer, tuple(ops[w] for w in slots), tuple(slots))
+
+    def ways_back(self, groups: Sequence[Group]) -> tuple[tuple[int, int, int, float], ...]:
+        """Every loop of every group: from the last slot of one op to the first of another."""
+        found = []
+        for g, group in enumerate(groups):
+            ids = [op.id for op in group.ops]
+            for origin, target in self.loops:
+                if origin in ids and target in ids and ids.index(target) < len(ids) - 1:
+                    last = len(ids) - 1 - ids[::-1].index(origin)
+                    if ids.index(target) < last:
+                        found.append((g, last, ids.index(target), self.loop_cost))
+        return tuple(found)
+
+
+def cyclic(model: StepModel, skip_cost: dict[str, float], orders: Orders) -> Template:
     """One group per layer *structure*; the layers are counted, not prescribed.
 
     Layer kinds with the same op ids share a group: they differ in cost, not in what runs. A path that goes
@@ -79,10 +116,10 @@ def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
     for name in model.layers:
         ops = model.kinds[name]
         key = tuple(op.id for op in ops)
-        kinds.setdefault(key, Group(name, 0, ops))
+        kinds.setdefault(key, orders.group(name, 0, ops))
         sequence.append(key)
     order = list(kinds)
-    groups = (Group("head", -1, model.head), *kinds.values(), Group("tail", -1, model.tail))
+    groups = (orders.group("head", -1, model.head), *kinds.values(), orders.group("tail", -1, model.tail))
     count = len(groups)
     slot_op, ops, skip = _slots(groups, skip_cost)
     missing = skip.sum(axis=1)
@@ -101,13 +138,25 @@ def cyclic(model: StepModel, skip_cost: dict[str, float]) -> Template:
     for index in range(1, tail):
         transition[index, tail] = min(transition[index, tail], 8.0)
     transition[0, 0] = transition[tail, tail] = FORBIDDEN
-    return Template(groups, ops, slot_op, skip, transition, np.full(count, 2.0), np.zeros(count), _outside(groups), 4.0, 7.0)
+    return Template(
+        groups,
+        ops,
+        slot_op,
+        skip,
+        transition,
+        np.full(count, 2.0),
+        np.zeros(count),
+        orders.ways_back(groups),
+        _outside(groups),
+        4.0,
+        7.0,
+    )
 
 
-def linear(model: StepModel, skip_cost: dict[str, float]) -> Template:
+def linear(model: StepModel, skip_cost: dict[str, float], orders: Orders) -> Template:
     """Every layer as a group of its own, in order, once."""
-    layers = tuple(Group(kind, index, model.kinds[kind]) for index, kind in enumerate(model.layers))
-    groups = (Group("head", -1, model.head), *layers, Group("tail", -1, model.tail))
+    layers = tuple(orders.group(kind, index, model.kinds[kind]) for index, kind in enumerate(model.layers))
+    groups = (orders.group("head", -1, model.head), *layers, orders.group("tail", -1, model.tail))
     slot_op, ops, skip = _slots(groups, skip_cost)
     missing = skip.sum(axis=1)
     before = np.concatenate(([0.0], np.cumsum(missing)))
@@ -116,7 +165,19 @@ def linear(model: StepModel, skip_cost: dict[str, float]) -> Template:
     transition[np.tril_indices(len(groups))] = FORBIDDEN
     start = before[:-1].copy()
     finish = before[-1] - before[1:]
-    return Template(groups, ops, slot_op, skip, transition, start, finish, _outside(groups), FORBIDDEN, FORBIDDEN)
+    return Template(
+        groups,
+        ops,
+        slot_op,
+        skip,
+        transition,
+        start,
+        finish,
+        orders.ways_back(groups),
+        _outside(groups),
+        FORBIDDEN,
+        FORBIDDEN,
+    )
 
 
 def _outside(groups: Sequence[Group]) -> Floats:
@@ -137,5 +198,7 @@ def _slots(groups: Sequence[Group], skip_cost: dict[str, float]) -> tuple[Ints, 
                 seen[id(op)] = len(ops)
                 ops.append(op)
             slot_op[g, w] = seen[id(op)]
-            skip[g, w] = skip_cost[op.id]
+            # Of two alternative slots only one is served; the cost of serving neither is on the last one.
+            alternative = group.positions[w] in group.positions[w + 1 :]
+            skip[g, w] = 0.0 if alternative else skip_cost[op.id]
     return slot_op, tuple(ops), skip

@@ -16,8 +16,8 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
-Bundle = tuple[str, tuple[int, ...]]
-"""Region of a step (`head`, `layer`, `tail`) and positions of ops in it."""
+Bundle = tuple[tuple[str, int], ...]
+"""Places of a model: (region, position); `head`, `layer`, `tail`, or `previous` for the layer before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,7 @@ class Labels:
             0 for its further kernels (reduction, workspace, second kernel of a split).
         op_labels: op ids, fused ones joined with `+`.
         bundle: index into `bundles` of kernels with executions; -1 elsewhere.
-        bundles: which places of the model a kernel stands for, to price it: (`head`, `layer` or `tail`, the
-            positions of its ops there).
+        bundles: which places of the model a kernel stands for, to price it.
     """
 
     step: Ints

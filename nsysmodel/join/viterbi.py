@@ -75,6 +75,10 @@ def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
             entry[0] = min(entry[0], value.min() + template.cut)
             reach[:, 0] = entry
             np.subtract(value[:, :-1], after[:, :-1], out=reach[:, 1:])
+            for g, origin, target, cost in template.loops:
+                back = value[g, origin] + cost - pre[g, target]
+                if back < reach[g, target]:
+                    reach[g, target] = back
             np.minimum.accumulate(reach, axis=1, out=reach)
             new = reach + pre
         else:
@@ -129,6 +133,11 @@ def _trace(
         inside = previous[g, :w] - after[g, :w]
         source = int(inside.argmin()) if w else -1
         within = inside[source] if w else np.inf
+        for at, origin, target, cost_back in template.loops:
+            if at == g and target <= w and i:
+                back = previous[g, origin] + cost_back - pre[g, target]
+                if back < within:
+                    source, within = origin, back
         enter = min(entry, float(within)) + pre[g, w] + costs.enter[identity, g, w]
         if extra <= enter and extra <= stay:
             continue

@@ -58,19 +58,17 @@ class PriceList:
     def __init__(self, model: StepModel, hardware: Hardware) -> None:
         self._hardware = hardware
         self._model = model
-        self._cache: dict[tuple[str, str, tuple[int, ...]], Price] = {}
+        self._cache: dict[tuple[Bundle, str, str], Price] = {}
 
     def at(self, bundle: Bundle, layer: int) -> Price | None:
         """The price of one execution in a layer (-1: head or tail); None where the model has no such place."""
-        region, positions = bundle
         layers = self._model.layers
-        kind = layers[layer] if region == "layer" and 0 <= layer < len(layers) else ""
-        if region == "layer" and not kind:
-            return None
-        key = (region, kind, positions)
+        kind = layers[layer] if 0 <= layer < len(layers) else ""
+        before = layers[layer - 1] if 0 < layer <= len(layers) else (layers[-1] if layer < 0 else "")
+        key = (bundle, kind, before)
         if key not in self._cache:
-            ops = {"head": self._model.head, "tail": self._model.tail}.get(region) or self._model.kinds[kind]
-            chosen = [ops[w] for w in positions if w < len(ops)]
+            found = [self._find(region, position, kind, before) for region, position in bundle]
+            chosen = [op for op in found if op is not None]
             if not chosen:
                 return None
             cost = fused([op.cost for op in chosen])
@@ -78,6 +76,14 @@ class PriceList:
             judged = all(op.judged for op in chosen)
             self._cache[key] = Price(cost, floor_of(cost, self._hardware), main, judged)
         return self._cache[key]
+
+    def _find(self, region: str, position: int, kind: str, before: str) -> Op | None:
+        """The op at a place; None where the model has no such place (a head without a layer before it)."""
+        named = {"layer": kind, "previous": before}.get(region)
+        ops = {"head": self._model.head, "tail": self._model.tail}.get(region)
+        if ops is None:
+            ops = self._model.kinds.get(named or "", ())
+        return ops[position] if position < len(ops) else None
 
 
 def price(prices: PriceList, join: Join, inside: Bools) -> dict[str, Priced]:
