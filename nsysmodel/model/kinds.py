@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nsysmodel.theory.ops import attention, collectives, gemm, recurrent, small, sparse
+from nsysmodel.theory.ops import attention, collectives, compressed, gemm, recurrent, small, sparse
 from nsysmodel.theory.ops.types import OpCost, Setting
 
 
@@ -57,6 +57,10 @@ KINDS: dict[str, Kind] = {
     "attention": _kind(attention.attention, *_ATTENTION),
     "latent_attention": _kind(attention.latent_attention, *_ATTENTION),
     "expanded_attention": _kind(attention.expanded_attention, "attention_prefill", "attention_decode"),
+    "compressed_attention": _kind(compressed.compressed_attention, *_ATTENTION),
+    "compressed_indexer": _kind(
+        compressed.compressed_indexer, "gemm", "attention_decode", "router_topk", "quantize", "elementwise"
+    ),
     "indexer": _kind(sparse.indexer, "gemm", "attention_decode", "router_topk", "quantize", "elementwise"),
     "norm": _kind(small.norm, "norm"),
     "qk_norm": _kind(small.qk_norm, "norm", "rope", "elementwise"),

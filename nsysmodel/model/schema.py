@@ -34,7 +34,7 @@ class Variant(_Form):
     """A mixer or feed-forward that differs from its base in a few numbers."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    of: Literal["full", "gqa", "mla", "linear", "mamba", "dense", "moe", "none"]
+    of: Literal["full", "gqa", "mla", "compressed", "linear", "mamba", "dense", "moe", "none"]
 
 
 class Quantization(_Form):
@@ -67,7 +67,7 @@ class Architecture(_Form):
     dtype: str = "bf16"
     tied_embeddings: Switch = False
 
-    attention: Literal["gqa", "mla"] = "gqa"
+    attention: Literal["gqa", "mla", "compressed"] = "gqa"
     rotary_dim: Count | None = None
     qkv_bias: Switch = False
     o_bias: Switch = False
@@ -87,6 +87,10 @@ class Architecture(_Form):
     index_heads: Count = 0
     index_dim: Count = 0
     index_topk: Count = 0
+    ratio: Count = 0
+    o_groups: Count = 0
+    o_lora: Count = 0
+    streams: Count = 0
 
     intermediate: Count = 0
     gated: Switch = True

@@ -19,12 +19,6 @@ CONFIGS = [
     if "hf_quant_config" not in path.name and path.name[0] != "_"
 ]
 REFUSED = {
-    "deepseek-v4-flash": "compress_ratios",
-    "deepseek-v4-pro": "compress_ratios",
-    "nvidia-deepseek-v4-flash-nvfp4": "compress_ratios",
-    "nvidia-deepseek-v4-pro-nvfp4": "compress_ratios",
-    "sgl-deepseek-v4-flash-fp8": "compress_ratios",
-    "sgl-deepseek-v4-pro-fp8": "compress_ratios",
     "kimi-k3": "linear_attn_config",
     "minimax-m3": "sparse_attention_config",
 }
@@ -102,6 +96,21 @@ def test_only_experts_of_gpt_oss_are_mxfp4() -> None:
     assert ops["qkv_proj"].weight_bytes == (64 + 16) * 64 * (2880 + 1) * 2
     one = 5760 * 2880 * 0.53125 + 5760 * 2
     assert ops["moe_gate_up"].weight_bytes == pytest.approx(4 * one)
+
+
+def test_experts_of_deepseek_v4_are_mxfp4_and_the_rest_fp8() -> None:
+    spec = load("deepseek-v4-flash")
+    assert isinstance(spec, LayeredSpec)
+    step = spec.build(resolve_workload(WorkloadRequest(batch=1, context=4096), spec))
+    ops = {op.id: op.cost for op in step.kinds["indexed"]}
+    assert ops["moe_gate_up"].weight_bytes == 6 * 4096 * 4096 * 0.53125
+    assert ops["q_b_proj"].weight_bytes == pytest.approx(64 * 512 * 1024, rel=1e-3)
+    assert ops["compressor"].weight_bytes == 4 * 512 * 4096 * 2
+    # window and chosen entries of 512 numbers, keys and values at once
+    assert ops["attention"].state_read_bytes == (128 + 512) * 512 * 2
+    heavy = {op.id: op.cost for op in step.kinds["heavy"]}
+    assert heavy["attention"].state_read_bytes == (128 + 4096 // 128) * 512 * 2
+    assert "indexer" not in heavy
 
 
 def test_the_kv_cache_does_not_follow_the_weights() -> None:

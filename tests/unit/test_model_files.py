@@ -69,7 +69,7 @@ def test_a_small_architecture(tmp_path: Path) -> None:
         ("  hidden: 64", "  hidden: wide", 3, "architecture.hidden", ""),
         ("  hidden: 64", "  hiden: 64", 3, "architecture.hiden", "hidden"),
         ("  heads: 4", "  heads: -4", 5, "architecture.heads", ""),
-        ("  heads: 4", "  heads: 4\n  attention: linear", 6, "architecture.attention", "'gqa' or 'mla'"),
+        ("  heads: 4", "  heads: 4\n  attention: linear", 6, "architecture.attention", "'gqa', 'mla'"),
         ("  heads: 4", "  heads: 4\n  dtype: fp7", 6, "architecture.dtype", "bf16"),
         ("  heads: 4", "  heads: 4\n  mixers: [full, windowed]", 6, "architecture.mixers", "mamba"),
         ("  heads: 4", "  heads: 4\n  ffns: [moe]", 2, "architecture.experts", "top_k"),
@@ -196,7 +196,7 @@ def test_a_configuration_beside_a_model_file(tmp_path: Path) -> None:
     ("change", "field"),
     [
         ({"model_type": "mamba9"}, "model_type"),
-        ({"model_type": "deepseek_v4"}, "compress_ratios"),
+        ({"model_type": "minimax_m3"}, "sparse_attention_config"),
         ({"hidden_size": None}, "hidden_size"),
         ({"num_attention_heads": "4"}, "num_attention_heads"),
         ({"exotic_blocks": 3}, "exotic_blocks"),

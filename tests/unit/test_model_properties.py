@@ -12,11 +12,12 @@ from nsysmodel.model import bundled, load, resolve_workload
 from nsysmodel.model.kinds import CLASSES
 from nsysmodel.model.types import StepModel
 from nsysmodel.theory.ops.attention import pairs
+from nsysmodel.theory.ops.compressed import compressed_pairs
 from nsysmodel.workload import WorkloadRequest
 
 MODELS = (
     "qwen3-30b", "llama-3.1-8b", "dense-2.7b", "gpt-oss-20b", "deepseek-v3.2", "qwen3-next",
-    "nemotron-3-nano", "gemma-3-27b", "llama-4-scout", "granite-4",
+    "nemotron-3-nano", "deepseek-v4-flash", "gemma-3-27b", "llama-4-scout", "granite-4",
 )  # fmt: skip
 
 
@@ -122,6 +123,13 @@ def test_expected_experts_stay_between_their_bounds(model: str, batch: int) -> N
             least = (op.min_cost or op.cost).weight_bytes
             one = least / top_k
             assert least <= op.cost.weight_bytes <= one * min(experts, batch * top_k) * (1 + 1e-9)
+
+
+@given(st.integers(0, 500), st.integers(1, 200), st.sampled_from([4, 7, 128]), st.integers(0, 40))
+def test_compressed_pairs_against_counting(prefix: int, new: int, ratio: int, few: int) -> None:
+    positions = range(prefix + 1, prefix + new + 1)
+    expected = sum(min(few, p // ratio) if few else p // ratio for p in positions)
+    assert compressed_pairs(prefix, new, ratio, few) == expected
 
 
 def test_prefill_in_two_chunks_has_the_pairs_of_one() -> None:

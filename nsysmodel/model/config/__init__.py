@@ -13,7 +13,7 @@ from typing import Any
 from nsysmodel.model import schema
 from nsysmodel.model.config.families import read_family
 from nsysmodel.model.config.fields import Fields
-from nsysmodel.model.config.quant import read_quantization
+from nsysmodel.model.config.quant import MXFP4_NOTE, read_quantization
 from nsysmodel.model.documents import Document, read
 
 __all__ = ["model_file"]
@@ -40,7 +40,9 @@ def model_file(document: Document) -> schema.ModelFile:
     quantization, quant_notes = _quantization(fields, document)
     moved = arch.pop("_modules", {})
     if quantization is not None:
-        quantization["exclude"] = [_moved(pattern, moved) for pattern in quantization["exclude"]]
+        quantization["exclude"] = [_moved(pattern, moved) for pattern in quantization.get("exclude", ())]
+        given = quantization.get("modules") or {}
+        quantization["modules"] = {_moved(pattern, moved): name for pattern, name in given.items()}
         arch["quantization"] = quantization
     fields.finish()
     if outer and any(str(key).endswith(("vision_config", "audio_config")) for key in outer):
@@ -70,13 +72,15 @@ def _quantization(fields: Fields, document: Document) -> tuple[dict[str, Any] | 
     """Number formats of the weights, from the configuration or from `hf_quant_config.json` beside it."""
     own = fields.get("quantization_config")
     beside = _beside(document)
-    expert_dtype = fields.get("expert_dtype")
-    if expert_dtype is not None:
-        raise fields.error(
-            "expert_dtype", f"{expert_dtype!r} is not supported.", "Write a model file instead."
-        )
+    expert_dtype = fields.text("expert_dtype")
+    if expert_dtype not in ("", "fp4"):
+        raise fields.error("expert_dtype", f"{expert_dtype!r} is not supported.", "Accepted: 'fp4'.")
     if own is not None:
-        return read_quantization(own, document, "quantization_config")
+        result, notes = read_quantization(own, document, "quantization_config")
+        if expert_dtype and result is not None and not result.get("modules"):
+            result["modules"] = {"layers.*.mlp.experts": "mxfp4"}
+            notes = [*notes, MXFP4_NOTE]
+        return result, notes
     if beside is not None:
         return read_quantization(beside.data, beside, "quantization")
     return None, []

@@ -131,6 +131,41 @@ def _sparse_latent(fields: Fields, arch: Arch, notes: Notes) -> None:
     arch["variants"] = {"mla-shared": {"of": "mla", "indexes": 0}}
 
 
+def _deepseek_v4(fields: Fields, arch: Arch, notes: Notes) -> None:
+    """DeepSeek V4: a window, compressed entries every 4 (indexed) or 128 tokens, hyper-connections."""
+    layers = arch["layers"]
+    ratios = fields.items("compress_ratios", layers)
+    if ratios is None:
+        raise fields.error("compress_ratios", "this field is missing.")
+    few, names = fields.need("index_topk"), {0: "window", 4: "indexed", 128: "heavy"}
+    arch.update(
+        attention="compressed",
+        q_lora=fields.need("q_lora_rank"),
+        rotary_dim=fields.need("qk_rope_head_dim"),
+        window=fields.need("sliding_window"),
+        o_groups=fields.need("o_groups"),
+        o_lora=fields.need("o_lora_rank"),
+        streams=fields.need("hc_mult"),
+        index_heads=fields.need("index_n_heads"),
+        index_dim=fields.need("index_head_dim"),
+        mixers=compact(named(fields, "compress_ratios", ratios, names)),
+        variants={
+            "window": {"of": "compressed"},
+            "indexed": {"of": "compressed", "ratio": 4, "index_topk": few},
+            "heavy": {"of": "compressed", "ratio": 128},
+        },
+    )
+    if arch["kv_heads"] != 1:
+        raise fields.error("num_key_value_heads", "this must be 1 in this family.")
+    fields.refuse("attention_bias", why="biases of compressed attention are not modelled.")
+    for name in ("num_hash_layers", "hc_sinkhorn_iters", "compress_rope_theta"):
+        fields.get(name)
+    experts(fields, arch, width=("moe_intermediate_size",))
+    shared(fields, arch)
+    arch["ffns"] = ["moe"]
+    arch["_modules"] = {".ffn.experts": ".mlp.experts"}
+
+
 def _glm4_moe(fields: Fields, arch: Arch, notes: Notes) -> None:
     """GLM-4.5: grouped-query attention, biases on q, k, v, half of each head rotated."""
     experts(fields, arch, width=("moe_intermediate_size",))
@@ -257,6 +292,8 @@ FAMILIES: dict[str, Callable[[Fields, Arch, Notes], None]] = {
     "kimi_k2": _deepseek,
     "deepseek_v32": _sparse_latent,
     "glm_moe_dsa": _sparse_latent,
+    "deepseek_v4": _deepseek_v4,
+    "deepseek_ref": _deepseek_v4,
     "glm4_moe": _glm4_moe,
     "gemma2": _gemma,
     "gemma3_text": _gemma,
@@ -270,8 +307,6 @@ FAMILIES: dict[str, Callable[[Fields, Arch, Notes], None]] = {
 }
 
 UNSUPPORTED: dict[str, tuple[str, str]] = {
-    "deepseek_v4": ("compress_ratios", "compressed attention and hyper-connections are not modelled."),
-    "deepseek_ref": ("compress_ratios", "compressed attention and hyper-connections are not modelled."),
     "kimi_k3": ("linear_attn_config", "Kimi delta attention and latent experts are not modelled."),
     "kimi_linear": ("linear_attn_config", "Kimi delta attention is not modelled."),
     "minimax_m3": ("sparse_attention_config", "block-sparse attention is not modelled."),

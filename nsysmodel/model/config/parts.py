@@ -82,7 +82,7 @@ def windows(fields: Fields, arch: Arch) -> None:
     arch["variants"] = {"sliding": {"of": "full", "window": window}}
 
 
-def named(fields: Fields, name: str, items: list[Any], names: dict[str, str]) -> list[str]:
+def named(fields: Fields, name: str, items: list[Any], names: dict[Any, str]) -> list[str]:
     """Our names for what a list per layer holds."""
     for item in items:
         if item not in names:

@@ -26,6 +26,7 @@ _ALGORITHMS = {
     "W8A16": "int8_w8a16",
     "W8A8_SQ_PER_CHANNEL": "int8",
 }
+MXFP4_NOTE = "MXFP4 products are taken to run with FP8 activations where the device has FP4, else in 16 bit."
 _KV = {"FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8", "fp8_e4m3": "fp8", "fp8": "fp8"}
 
 
@@ -85,8 +86,7 @@ def _fp8(data: Mapping[str, Any], document: Document, field: str) -> Result:
 
 
 def _mxfp4(data: Mapping[str, Any], document: Document, field: str) -> Result:
-    note = "MXFP4 products are taken to run with FP8 activations where the device has FP4, else in 16 bit."
-    return {"format": "mxfp4", "exclude": _excluded(data, "modules_to_not_convert")}, [note]
+    return {"format": "mxfp4", "exclude": _excluded(data, "modules_to_not_convert")}, [MXFP4_NOTE]
 
 
 def _integers(data: Mapping[str, Any], document: Document, field: str) -> Result:
@@ -177,6 +177,9 @@ def _modelopt(data: Mapping[str, Any], document: Document, field: str) -> Result
             for name, entry in layers.items()
         }
         result["exclude"] = []
+        if data.get("quant_method") == "fp8":
+            # the modules that are not named keep the FP8 of the original checkpoint
+            result["format"] = "fp8_block" if data.get("weight_block_size") else "fp8"
     elif algorithm:
         result["format"] = _algorithm(algorithm, document, f"{field}.quant_algo")
     else:
