@@ -38,7 +38,7 @@ def unmodeled(device: DeviceResult, ident: str, limit: int) -> Table | None:
          Cell(f"{row.share * 100:.2f}", row.share), snippet(row.model_line) if row.model_line else Cell(""))
         for row, total in zip(rows, totals, strict=False)
     ]  # fmt: skip
-    table = limited(ident, "All judged steps", columns, cells, limit, "kernels", searchable=True, sorted_by=3)
+    table = limited(ident, "All used steps", columns, cells, limit, "kernels", searchable=True, sorted_by=3)
     return _with_rest(table, len(rows), limit, "kernels")
 
 
@@ -67,7 +67,7 @@ def kernels(device: DeviceResult, ident: str, limit: int, *, modeled: bool) -> T
         if modeled:
             cells.insert(4, code(use.op, width=30) if use.op else text(MISSING))
         rows.append(cells)
-    table = limited(ident, "All judged steps, by name and launch shape", columns, rows, limit, "kernels",
+    table = limited(ident, "All used steps, by name and launch shape", columns, rows, limit, "kernels",
                     searchable=True, sorted_by=len(columns) - 2)  # fmt: skip
     return _with_rest(table, len(uses), limit, "kernels")
 

@@ -64,8 +64,10 @@ def learned(layer: LearnedLayer, ranks: Mapping[str, int], ident: str, *, judged
     return limited(ident, caption, columns, rows, limit, "kernels")
 
 
-def layers(items: tuple[LayerHeat, ...], ident: str, *, judged: bool, limit: int) -> Table:
+def layers(items: tuple[LayerHeat, ...], ident: str, *, judged: bool, limit: int) -> Table | None:
     """The numbers of the heat strip."""
+    if not items:
+        return None
     unit, measured = times([layer.measured_ns for layer in items], bars=True)
     columns = [Column("Layer"), Column("Kind", wide=True), Column("Measured", unit)]
     if judged:
@@ -101,7 +103,7 @@ def gap_sizes(gaps: Gaps, ident: str) -> Table:
         for (size, bucket), total in zip(sizes, totals, strict=True)
     )
     columns = (Column("Length", wide=True), Column("Gaps"), Column("Together", unit))
-    return Table(ident, "By length of the gap, all judged steps", columns, rows)
+    return Table(ident, "By length of the gap, all used steps", columns, rows)
 
 
 def gap_places(gaps: Gaps, ident: str, limit: int) -> Table | None:
@@ -148,9 +150,7 @@ def transfers(device: DeviceResult, ident: str, limit: int, *, judged: bool) -> 
     ]  # fmt: skip
     if not judged:
         columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return limited(
-        ident, "Copies and memsets of all judged steps", columns, rows, limit, "kinds", sorted_by=4
-    )
+    return limited(ident, "Copies and memsets of all used steps", columns, rows, limit, "kinds", sorted_by=4)
 
 
 def missing(rows: tuple[MissingRow, ...], ident: str, *, judged: bool) -> Table | None:
@@ -186,6 +186,35 @@ def closure(coverage: Coverage, ident: str) -> Table | None:
         for item in coverage.closure
     ]  # fmt: skip
     return limited(ident, "Count of each op, expected and found", columns, rows, 400, "ops")
+
+
+def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
+    """One row per process and device, where there are several."""
+    if len(items) < 2:
+        return None
+    unit, measured = times([item.step.measured_ns for item in items], bars=True)
+    scale = unit_for([item.step.measured_ns for item in items])
+    columns = [
+        Column("Device", wide=True), Column("Process"), Column("Steps used"), Column("Measured", unit),
+        Column("Busy", unit),
+    ]  # fmt: skip
+    if judged:
+        columns += [Column("Floor", unit), Column("Roofline", "%"), Column("Kernel time claimed", "%")]
+    rows = []
+    for item, cell in zip(items, measured, strict=True):
+        step = item.step
+        cells = [
+            text(f"{item.device}: {clean(item.name, 60)}"), Cell(str(item.process), float(item.process)),
+            plain(item.steps.used), cell, *numbers([step.busy_ns], scale),
+        ]  # fmt: skip
+        if judged:
+            cells += numbers([step.floor_ns], scale)
+            for share in (step.fraction_of_roofline, item.coverage.kernel_time_modeled):
+                cells.append(Cell(MISSING) if share is None else Cell(f"{share * 100:.1f}", share))
+        rows.append(cells)
+    return limited(
+        "devices", "Every process and device, mean per step", columns, rows, 256, "devices", sorted_by=3
+    )
 
 
 def clusters(items: tuple[StepCluster, ...], ident: str, *, judged: bool) -> Table | None:

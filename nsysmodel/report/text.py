@@ -28,7 +28,7 @@ def clean(text: object, limit: int = 400) -> str:
     >>> clean("a\x1b[31mb\u202ec")
     'a\\x1b[31mb\\u202ec'
     >>> clean("x" * 30, 11)
-    'xxxxxx…xxxx'
+    'xxxxxxx…xxx'
     """
     raw = str(text)
     if len(raw) > limit:
@@ -42,11 +42,11 @@ def cut(text: str, width: int) -> str:
     """`text` in at most `width` characters, its middle replaced by an ellipsis.
 
     >>> cut("nvjet_tst_64x8_64x16_4x1_v_bz_TNT", 17)
-    'nvjet_tst…_bz_TNT'
+    'nvjet_tst_6…z_TNT'
     """
     if len(text) <= width:
         return text
-    tail = (width - 1) * 45 // 100
+    tail = (width - 1) * 36 // 100
     head = width - 1 - tail
     return text[:head] + "…" + (text[-tail:] if tail else "")
 

@@ -51,7 +51,7 @@ class DeviceView:
     bounds: tuple[tuple[str, str], ...]
     waterfall: tuple[WaterRow, ...]
     waterfall_unit: str
-    waterfall_total: tuple[str, str]
+    waterfall_total: tuple[str, str, str]
     waterfall_closes: bool
     steps: int
     ops: ops.Ops | None
@@ -93,6 +93,7 @@ class PageView:
     notes: tuple[Diagnostic, ...]
     fits: tuple[tuple[str, str, str], ...]
     devices: tuple[DeviceView, ...]
+    overview: Table | None
     workload: Table | None
     hardware: Table
     parameters: Table | None
@@ -128,6 +129,7 @@ def page(evaluation: Evaluation, limits: Limits) -> PageView:
         notes=tuple(item for item in cleaned if item.severity == "info"),
         fits=tuple(_fit(fit) for fit in evaluation.fits),
         devices=devices,
+        overview=sections.devices(evaluation.devices, judged=judged),
         workload=sources.workload(evaluation),
         hardware=sources.hardware(evaluation),
         parameters=sources.parameters(evaluation),
@@ -172,7 +174,7 @@ def _device(
         bounds=facts.bounds(device, judged=judged),
         waterfall=tuple(_water_row(row, water, unit.text, ranks) for row in water.rows),
         waterfall_unit=unit.name,
-        waterfall_total=(unit.text(water.mean_ns), f"{water.total_ns:,}"),
+        waterfall_total=_total(water, unit),
         waterfall_closes=water.closes,
         steps=device.steps.used,
         ops=ops.build(device, judged=judged, ident=f"{ident}-ops"),
@@ -184,9 +186,7 @@ def _device(
         strip=charts.strip(order, ranks, f"{ident}-strip") if judged else None,
         heat=heat[0] if heat else None,
         outliers=_outliers(device, heat[1]) if heat else (),
-        layers=sections.layers(device.layers, f"{ident}-layers", judged=judged, limit=limits.layers)
-        if device.layers
-        else None,
+        layers=sections.layers(device.layers, f"{ident}-layers", judged=judged, limit=limits.layers),
         timeline=drawn,
         timeline_step=device.timeline.step if device.timeline else 0,
         gap_causes=sections.gap_causes(gaps, device.steps.used, f"{ident}-causes") if gaps.by_cause else None,
@@ -207,6 +207,11 @@ def _fine(value: float) -> Unit:
     """A unit that shows thousandths, so that the small parts of a step do not vanish beside the large."""
     unit = unit_for([value])
     return Unit(unit.factor, unit.name, 1 if unit.factor < 1e6 else 3 if value < 10 * unit.factor else 2)
+
+
+def _total(water: account.Waterfall, unit: Unit) -> tuple[str, str, str]:
+    width = max(water.total_ns, 0) / water.largest_ns * 100
+    return unit.text(water.mean_ns), f"{water.total_ns:,}", f"{width:.2f}%"
 
 
 def _signed(value: float) -> str:

@@ -13,7 +13,7 @@ import sample
 from nsysmodel.cli.output import TAG
 from nsysmodel.report import render_html
 from nsysmodel.report.html import BUDGET, SMALL_BUDGET, script_hash, template_text
-from nsysmodel.result import Evaluation
+from nsysmodel.result import Diagnostic, Evaluation
 
 CASES = {
     "ok": sample.evaluation,
@@ -198,6 +198,7 @@ def test_every_device_has_its_part() -> None:
     html = render_html(sample.evaluation(devices=devices))
     assert len(html.encode()) <= BUDGET
     assert html.count('class="water"') == 8
+    assert html.count("NVIDIA GH200 480GB</th>") == 8
     assert Page(html).errors == []
 
 
@@ -209,3 +210,11 @@ def test_steps_that_could_not_be_used_are_no_steps() -> None:
     ).words()
     assert "whole window" in words
     assert "mean of 0" not in words
+
+
+def test_many_warnings_do_not_bury_the_verdict() -> None:
+    many = tuple(Diagnostic(f"c{k}", "warning", f"warning number {k}.") for k in range(9))
+    last = Diagnostic("bad", "error", "an error.")
+    html = render_html(sample.evaluation(diagnostics=(*many, last)))
+    assert html.index("an error.") < html.index("warning number 0.") < html.index("7 more warnings")
+    assert html.index("warning number 8.") < html.index("<h1")

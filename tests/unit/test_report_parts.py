@@ -11,7 +11,7 @@ import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmodel.report import account, charts, facts, kernels, ncu, ops, palette, sources, timeline
+from nsysmodel.report import account, charts, facts, kernels, ncu, ops, palette, sources, timeline, view
 from nsysmodel.report.columns import TIME, unit_for
 from nsysmodel.report.svg import Scale, decades, element, ticks
 from nsysmodel.report.text import clean, cut
@@ -235,3 +235,12 @@ def test_classes_add_up() -> None:
     table = kernels.classes(device, "x")
     assert table is not None
     assert sum(row[1].sort or 0 for row in table.rows) == sum(use.total_ns for use in device.kernels)
+
+
+def test_measured_bar_is_shorter_than_what_overlaps() -> None:
+    parts = (WaterfallPart("unmodeled", "", 150), WaterfallPart("overlap", "", -50))
+    device = sample.device(waterfall=parts, window_total_ns=100)
+    shown = view.page(dataclasses.replace(sample.no_model(), devices=(device,)), view.Limits()).devices[0]
+    assert [row.width for row in shown.waterfall] == ["100.00%", "33.33%"]
+    assert [row.left for row in shown.waterfall] == ["0.00%", "66.67%"]
+    assert shown.waterfall_total[2] == "66.67%"
