@@ -42,6 +42,8 @@ SCATTERS = frozenset({"moe_combine", "attn_allreduce", "mlp_allreduce"})
 OPAQUE_CLASSES = frozenset({"other"})
 ASIDE = 0.2
 """Cost of not finding in the main chain what may run on a side stream."""
+LATER = 0.001
+"""Preference of a further kernel for a later op, where all else is equal."""
 MISFIT = 14.0
 """Cost of a kernel of a plainly different kind; above any `extra`, so it is never the cheapest."""
 
@@ -131,7 +133,8 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention
     """
     if _covers(kernel, op, belief):
         return 0.0
-    if kernel.covers and kernel.kernel_class not in GEMM_CLASSES:
+    placed = belief.generic and belief.generic in kernel.covers
+    if kernel.covers and kernel.kernel_class not in GEMM_CLASSES and not placed:
         return MISFIT if kernel.confidence >= 0.7 else 2.0
     found = kernel.kernel_class
     if found in COLLECTIVE_CLASSES and COLLECTIVE_CLASSES & set(op.classes):
@@ -217,11 +220,13 @@ def costs_of(
                 cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
             if _cannot_be(identity, hard_ns):
                 cost = MISFIT
-            if cost < MISFIT:
+            if cost < MISFIT and not _one_of_many(identity, op):
                 cost += physics_cost(identity.median_ns, floor_ns, hard_ns)
             enter[i, k] = cost
             stay[i, k] = stay_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)
     enter_slots, stay_slots = enter[:, template.slot_op], stay[:, template.slot_op]
+    # Between two equally good places of a run the later op begins early.
+    stay_slots -= LATER * np.arange(template.slot_op.shape[1])
     _refund_fused(template, identities, beliefs, enter_slots)
     return Costs(enter_slots, stay_slots, extra)
 
@@ -282,6 +287,11 @@ def _norm_fit(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
 def _cannot_be(identity: Identity, hard_ns: float) -> bool:
     """An unknown kernel far below an op's hard floor is not that op; a known product may be."""
     return identity.kernel_class.kernel_class in OPAQUE_CLASSES and identity.median_ns < 0.5 * hard_ns
+
+
+def _one_of_many(identity: Identity, op: Op) -> bool:
+    """A plain product in place of a grouped one is one expert of many: the op's floor says nothing of it."""
+    return "moe_gemm" in op.classes and identity.kernel_class.kernel_class == "gemm"
 
 
 def _collective_fit(kernel: KernelClass, op: Op) -> float:

@@ -1,4 +1,4 @@
-"""Serving runs change their batch from step to step: steps of one phase and batch are judged, others listed."""
+"""Steps of one phase and batch are judged, others listed: serving runs change their batch all the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsysmodel.join.observe import observe_step
+from nsysmodel.join.observe import observe_step, token_kinds
 from nsysmodel.join.sequence import identify
 from nsysmodel.join.types import Join, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary
@@ -41,9 +41,13 @@ def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[Step
                 )
         return tuple(described)
     sequence = identify(case.kernels, vocabulary)
+    kinds = token_kinds(sequence)
+    order = np.argsort(join.labels.step, kind="stable")
+    numbers = join.labels.step[order]
     result = []
     for step in join.steps:
-        seen = observe_step(case.kernels, sequence, np.flatnonzero(join.labels.step == step.index))
+        low, high = np.searchsorted(numbers, [step.index, step.index + 1])
+        seen = observe_step(case.kernels, sequence, order[low:high], kinds)
         if seen is None:
             result.append(step)
             continue

@@ -153,7 +153,7 @@ def op_rows(
                 len(used),
                 kernel_time,
                 layers,
-            )  # fmt: skip
+            )
         )
     return tuple(
         sorted(rows, key=lambda row: -(row.excess_ns if row.excess_ns is not None else row.measured_ns))

@@ -1,4 +1,4 @@
-"""What shows whether to believe the join: learned layers, heat of the layers, closure, what nothing claims."""
+"""What shows whether to believe the join: learned layers, heat of the layers, what nothing claims."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def unmodeled_rows(case: Case, join: Join, inside: Bools, vocabulary: Vocabulary
 
 
 def model_line(name: str) -> str:
-    """An op entry for a model file that claims kernels of this name; its work is left for the user to fill in.
+    """An op entry for a model file that claims kernels of this name; its work is for the user to fill in.
 
     >>> model_line("void my::check_kernel<float>(float const*)")
     "- {id: check_kernel, pattern: '\\\\bcheck_kernel\\\\b', flop: 0, bytes: 0, dtype: bf16, optional: true}"

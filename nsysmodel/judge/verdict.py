@@ -93,9 +93,8 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
     steps = max(device.steps.used, 1)
     idle = sum(device.gaps.by_cause.values())
     if device.window_total_ns:
-        reasons.append(
-            f"The device idles {units.ns(idle / steps)} a step ({units.percent(idle / device.window_total_ns)})."
-        )
+        share = units.percent(idle / device.window_total_ns)
+        reasons.append(f"The device idles {units.ns(idle / steps)} a step ({share}).")
     unclaimed = 1 - device.coverage.kernel_time_modeled
     reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
     return Verdict("ok", headline, tuple(reasons))
