@@ -90,8 +90,8 @@ FRAMES: dict[str, tuple[Column, ...]] = {
         *_PLACE,
         *_ints("bytes", bytes="Bytes copied."),
         *_names(
-            kind="`HtoD`, `DtoH`, `DtoD`, `PtoP`, …; unified-memory migrations are `UM HtoD`, `UM DtoH`, …",
-            src_kind="Memory read: `pageable`, `pinned`, `device`, `array`, `managed`, …",
+            kind="`HtoD`, `DtoH`, `DtoD`, `PtoP`, …; unified-memory migrations are `UM HtoD`, `UM DtoH`, ….",
+            src_kind="Memory read: `pageable`, `pinned`, `device`, `array`, `managed`, ….",
             dst_kind="Memory written.",
         ),
         *_GRAPH_NODE,

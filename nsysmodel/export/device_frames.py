@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 GPU, GPU_2020 = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"
 CUDA_DEVICE = "TARGET_INFO_CUDA_DEVICE"
 _MIB = 1 << 20
+_MAKER = r"NVIDIA|Tesla|Quadro|GeForce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,9 @@ def gpus(reader: Reader) -> pd.DataFrame:
     for column in _SIZES:
         data[column] = or_default(rows[column], 0)
     frame = conform("gpus", data)
-    unusable = (frame["sm_count"] == 0) & (frame["compute_capability"] == "")
-    return frame[~unusable].reset_index(drop=True)
+    # Adapters of other makers have no SMs; neither has a row that was zero-filled, but it has the name.
+    usable = (frame["sm_count"] > 0) | frame["name"].str.contains(_MAKER)
+    return frame[usable].reset_index(drop=True)
 
 
 _SIZES = (

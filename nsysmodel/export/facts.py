@@ -134,9 +134,14 @@ def completeness(run: Run) -> Completeness:
     The profiler counts the CUDA events that it collected; an export with fewer rows was filtered or
     trimmed. A whole export can still come from a capture that lost events.
     """
-    if not len(run.kernels()) and not len(run.graph_traces()):
-        launched = is_launch(run.api_calls()) | is_graph_launch(run.api_calls())
-        if launched.any() or not (len(run.copies()) or len(run.memsets())):
+    kernels, traces, calls = run.kernels(), run.graph_traces(), run.api_calls()
+    moved = len(run.copies()) + len(run.memsets())
+    run.log_events()
+    if run.damaged:
+        return "unknown"
+    if not len(kernels) and not len(traces):
+        launched = is_launch(calls) | is_graph_launch(calls)
+        if launched.any() or not moved:
             return "no_gpu_activity"
     said = collected(run)
     if said is not None and stored(run) < said:

@@ -35,6 +35,7 @@ class FolderSource:
         self._shown = shown
         self._files = {name.upper(): (name, path) for name, path in table_files(folder).items()}
         self.size = sum(path.stat().st_size for _, path in self._files.values())
+        self.cut_off = False
         self._arrow: dict[str, pa.Table] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SYNTHETIC = "NSYSMODEL_SYNTHETIC"
+_SYNTHETIC_TEXT = re.compile(r"^synthetic export\b.*\bnsysmodel\b", re.IGNORECASE)
 META_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
@@ -35,6 +37,13 @@ class Run:
         self._opened = opened
         self._reader = Reader(opened.source, opened.name)
         self._kept: dict[str, Any] = {}
+        if opened.source.cut_off:
+            self._reader.note(
+                "file_cut_off",
+                "error",
+                f"{opened.name} is shorter than it says of itself: it was cut off.",
+                "Copy it again, or export it again; the disk may have been full.",
+            )
 
     def __enter__(self) -> Run:
         return self
@@ -156,7 +165,7 @@ class Run:
         """True where a script wrote the export; those without a metadata table say so in a string."""
         if self.metadata:
             return SYNTHETIC in self.metadata
-        return any(SYNTHETIC in text for text in self._reader.strings().values())
+        return any(_SYNTHETIC_TEXT.search(text) for text in self._reader.strings().values())
 
     @property
     def facts(self) -> ExportFacts:
@@ -182,6 +191,11 @@ class Run:
 
     def _count_tables(self) -> dict[str, int]:
         return {name: self.count(name) for name in self._opened.source.tables()}
+
+    @property
+    def damaged(self) -> bool:
+        """True where the file was cut off, or a table that was asked for could not be read."""
+        return any(note.code in ("table_damaged", "file_cut_off") for note in self._reader.notes)
 
     def count(self, table: str) -> int:
         """Rows of a table of the export; 0 where it is absent or damaged."""

@@ -26,6 +26,9 @@ class Source(Protocol):
     size: int
     """Bytes of the file or folder."""
 
+    cut_off: bool
+    """The file is shorter than it says of itself."""
+
     def tables(self) -> tuple[str, ...]:
         """Names of the tables as the file spells them."""
 

@@ -33,6 +33,7 @@ class SqliteSource:
     def __init__(self, path: Path, shown: str, *, immutable: bool = True) -> None:
         self._shown = shown
         self.size = path.stat().st_size
+        self.cut_off = self.size < _stated_size(path)
         flags = "mode=ro&immutable=1" if immutable else "mode=ro"
         self._budget = 0
         self._columns: dict[str, tuple[str, ...]] = {}
@@ -96,9 +97,13 @@ class SqliteSource:
         name = self._names.get(table.upper())
         if name is None:
             return 0
+        # A plain count(*) is one step of SQLite however many pages it visits, so no budget would end it.
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {_quote(name)} LIMIT {self._most_rows() + 1})"
         with self._guard(f"is damaged in {table}"):
-            row = self._connection.execute(f"SELECT count(*) FROM {_quote(name)}").fetchone()
-        return int(row[0])
+            rows = int(self._connection.execute(sql).fetchone()[0])
+        if rows > self._most_rows():
+            raise ExportError(f"{self._shown} is damaged in {table}: its rows repeat.", DAMAGED)
+        return rows
 
     def read(self, table: str, want: Mapping[str, Kind]) -> Rows:
         """The wanted columns that exist, all of one length; see `Source.read`."""
@@ -125,6 +130,16 @@ class SqliteSource:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _stated_size(path: Path) -> int:
+    """Page size times page count of the header; 0 where the count is stale, which the header tells."""
+    with path.open("rb") as stream:
+        head = stream.read(100)
+    page = int.from_bytes(head[16:18], "big")
+    if len(head) < 100 or head[24:28] != head[92:96]:
+        return 0
+    return (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big")
 
 
 def _decode(raw: bytes) -> str:
@@ -181,6 +196,8 @@ def _array(values: tuple[Any, ...], kind: Kind) -> np.ndarray[Any, Any]:
 
 def _reason(error: Exception) -> str:
     """What SQLite says, in a few words and without the path."""
+    if isinstance(error, UnicodeError):
+        return "its schema is not text"
     text = str(error).lower()
     reasons: dict[str, str] = {
         "interrupted": "it took more steps than a sound file of this size can need",
@@ -189,5 +206,6 @@ def _reason(error: Exception) -> str:
         "locked": "another program has locked it",
         "too big": "a value is longer than the file",
         "disk i/o": "it cannot be read to the end",
+        "unsupported file format": "its schema has a format that SQLite does not know",
     }
     return next((reason for word, reason in reasons.items() if word in text), text or type(error).__name__)
