@@ -42,6 +42,7 @@ WORKLOAD_NAMES = (
 RANK_NAMES = (
     "rank_heads",
     "rank_kv_heads",
+    "rank_index_heads",
     "rank_intermediate",
     "rank_vocab",
     "rank_experts",

@@ -61,6 +61,7 @@ KINDS: dict[str, Kind] = {
     "compressed_indexer": _kind(
         compressed.compressed_indexer, "gemm", "attention_decode", "router_topk", "quantize", "elementwise"
     ),
+    "block_indexer": _kind(sparse.block_indexer, "attention_decode", "router_topk", "gemm", "elementwise"),
     "indexer": _kind(sparse.indexer, "gemm", "attention_decode", "router_topk", "quantize", "elementwise"),
     "norm": _kind(small.norm, "norm"),
     "qk_norm": _kind(small.qk_norm, "norm", "rope", "elementwise"),

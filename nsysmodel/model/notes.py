@@ -27,6 +27,7 @@ def of_step(spec: LayeredSpec, workload: Workload, setting: Setting, rules: Quan
             "All-reduces are bounded by in-switch reduction, D·(1+1/N) bytes per direction; their latency, "
             "which rules small ones, is no part of the floor."
         )
-    if spec.values["index_topk"]:
-        result.append(f"Sparse attention reads at most {spec.values['index_topk']} entries per token.")
+    chosen = {int(own.get("index_topk", spec.values["index_topk"])) for own in spec.kind_values.values()}
+    if most := max(chosen, default=0):
+        result.append(f"Sparse attention reads at most {most} chosen entries per token.")
     return tuple(result)

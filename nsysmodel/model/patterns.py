@@ -65,10 +65,9 @@ class ModulePatterns:
         elif bare.endswith("*") and not _GLOB.search(bare[:-1]) and len(bare) > 1:
             self._starts.add(bare[:-1])
         else:
-            text = fnmatch.translate(re.sub(r"\*{2,}", "*", bare))
-            end = text.rfind(r")\Z")
+            plain = re.sub(r"\*{2,}", "*", bare)
             # a pattern for a module is one for what is inside it
-            self._globs.append(re.compile(f"{text[:end]}(?:\\..*)?{text[end:]}" if end > 0 else text))
+            self._globs += [re.compile(fnmatch.translate(glob)) for glob in (plain, f"{plain}.*")]
 
     def match(self, module: str) -> bool:
         """True where one of the patterns names `module` or something that it is part of."""

@@ -200,6 +200,8 @@ def rank_values(values: Mapping[str, Any], tp: int, ep: int, dp: int) -> Values:
         rank[f"rank_{name}"] = _split(values[name] or 0, tp, name)
     kv_heads = values["kv_heads"] or 0
     rank["rank_kv_heads"] = 1 if 0 < kv_heads < tp else _split(kv_heads, tp, "kv_heads")
+    index_heads = values["index_heads"]
+    rank["rank_index_heads"] = max(1, index_heads // tp) if index_heads else 0
     groups = values["mamba_groups"] or 0
     rank["rank_mamba_groups"] = max(1, groups // tp) if groups else 0
     rank["rank_intermediate"] = _ratio(values["intermediate"], tp)

@@ -20,7 +20,6 @@ CONFIGS = [
 ]
 REFUSED = {
     "kimi-k3": "linear_attn_config",
-    "minimax-m3": "sparse_attention_config",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from nsysmodel.model.config.fields import Fields
 from nsysmodel.model.config.hybrids import gated_delta, granite_hybrid, nemotron_h
+from nsysmodel.model.config.latent import deepseek, deepseek_v4, sparse_latent
 from nsysmodel.model.config.nas import read_blocks
 from nsysmodel.model.config.parts import (
     Arch,
@@ -14,7 +15,6 @@ from nsysmodel.model.config.parts import (
     compact,
     dense_first,
     experts,
-    named,
     only,
     shared,
     windows,
@@ -85,85 +85,40 @@ def _minimax_m2(fields: Fields, arch: Arch, notes: Notes) -> None:
         arch["qk_norm"] = "head" if fields.text("qk_norm_type") == "per_head" else "full"
 
 
+def _minimax_m3(fields: Fields, arch: Arch, notes: Notes) -> None:
+    """MiniMax M3: an indexer chooses blocks of entries for each KV head; dense layers first."""
+    layers = arch["layers"]
+    sparse = fields.get("sparse_attention_config")
+    if not isinstance(sparse, dict) or not sparse.get("use_sparse_attention"):
+        raise fields.error("sparse_attention_config", "this must be an object that uses sparse attention.")
+    numbers = ("sparse_block_size", "sparse_topk_blocks", "sparse_num_index_heads", "sparse_index_dim")
+    for name in numbers:
+        if not isinstance(sparse.get(name), int) or sparse[name] < 1:
+            raise fields.error(f"sparse_attention_config.{name}", "this is not a positive whole number.")
+    block, count, heads, dim = (sparse[name] for name in numbers)
+    which, no_values = sparse.get("sparse_attention_freq"), sparse.get("sparse_disable_index_value")
+    if not isinstance(which, list) or len(which) < layers or which != no_values:
+        problem = "each layer must be listed, and indexed ones without index values."
+        raise fields.error("sparse_attention_config.sparse_attention_freq", problem)
+    arch["index_heads"], arch["index_dim"] = heads, dim
+    arch["mixers"] = compact("sparse" if item else "full" for item in which[:layers])
+    arch["variants"] = {"sparse": {"of": "full", "index_topk": block * count}}
+    arch["intermediate"] = fields.need("dense_intermediate_size")
+    experts(fields, arch, width=("moe_intermediate_size", "intermediate_size"))
+    shared(fields, arch)
+    fields.get("shared_intermediate_size")
+    dense_first(fields, arch)
+    arch["router_dtype"] = "fp32"
+    arch["qk_norm"] = "head" if fields.switch("use_qk_norm") else "none"
+    fields.text("qk_norm_type")
+    fields.refuse("attention_output_gate", why="this is not modelled.")
+
+
 def _gpt_oss(fields: Fields, arch: Arch, notes: Notes) -> None:
     """Biases everywhere, sinks, every second layer with a window."""
     windows(fields, arch)
     experts(fields, arch, width=("intermediate_size",))
     arch.update(sinks=True, o_bias=arch["qkv_bias"], expert_bias=True, router_bias=True)
-
-
-def _latent(fields: Fields, arch: Arch) -> None:
-    """Multi-head latent attention."""
-    arch["attention"] = "mla"
-    arch["q_lora"] = fields.count("q_lora_rank", default=0)
-    arch["kv_lora"] = fields.need("kv_lora_rank")
-    arch["qk_nope"] = fields.need("qk_nope_head_dim")
-    arch["qk_rope"] = fields.need("qk_rope_head_dim")
-    arch["v_head_dim"] = fields.need("v_head_dim")
-    arch.pop("rotary_dim", None)
-    fields.refuse("attention_bias", why="biases of latent attention are not modelled.")
-
-
-def _deepseek(fields: Fields, arch: Arch, notes: Notes) -> None:
-    """DeepSeek V2, V3, R1, Kimi K2."""
-    _latent(fields, arch)
-    experts(fields, arch, width=("moe_intermediate_size",))
-    shared(fields, arch)
-    dense_first(fields, arch)
-
-
-def _sparse_latent(fields: Fields, arch: Arch, notes: Notes) -> None:
-    """DeepSeek V3.2, GLM-5: an indexer chooses the entries; some layers reuse another one's choice."""
-    _deepseek(fields, arch, notes)
-    arch["index_heads"] = fields.need("index_n_heads")
-    arch["index_dim"] = fields.need("index_head_dim")
-    arch["index_topk"] = fields.need("index_topk")
-    fields.refuse("index_topk_pattern", why="patterns of indexed layers are not modelled.")
-    only(fields, "layer_types", "deepseek_sparse_attention")
-    types = fields.items("indexer_types", arch["layers"])
-    frequency = fields.count("index_topk_freq", default=1) or 1
-    if types is None:
-        if frequency > 1:
-            problem = "layers share an index, but indexer_types does not say which."
-            raise fields.error("index_topk_freq", problem)
-        return
-    arch["mixers"] = compact(named(fields, "indexer_types", types, {"full": "mla", "shared": "mla-shared"}))
-    arch["variants"] = {"mla-shared": {"of": "mla", "indexes": 0}}
-
-
-def _deepseek_v4(fields: Fields, arch: Arch, notes: Notes) -> None:
-    """DeepSeek V4: a window, compressed entries every 4 (indexed) or 128 tokens, hyper-connections."""
-    layers = arch["layers"]
-    ratios = fields.items("compress_ratios", layers)
-    if ratios is None:
-        raise fields.error("compress_ratios", "this field is missing.")
-    few, names = fields.need("index_topk"), {0: "window", 4: "indexed", 128: "heavy"}
-    arch.update(
-        attention="compressed",
-        q_lora=fields.need("q_lora_rank"),
-        rotary_dim=fields.need("qk_rope_head_dim"),
-        window=fields.need("sliding_window"),
-        o_groups=fields.need("o_groups"),
-        o_lora=fields.need("o_lora_rank"),
-        streams=fields.need("hc_mult"),
-        index_heads=fields.need("index_n_heads"),
-        index_dim=fields.need("index_head_dim"),
-        mixers=compact(named(fields, "compress_ratios", ratios, names)),
-        variants={
-            "window": {"of": "compressed"},
-            "indexed": {"of": "compressed", "ratio": 4, "index_topk": few},
-            "heavy": {"of": "compressed", "ratio": 128},
-        },
-    )
-    if arch["kv_heads"] != 1:
-        raise fields.error("num_key_value_heads", "this must be 1 in this family.")
-    fields.refuse("attention_bias", why="biases of compressed attention are not modelled.")
-    for name in ("num_hash_layers", "hc_sinkhorn_iters", "compress_rope_theta"):
-        fields.get(name)
-    experts(fields, arch, width=("moe_intermediate_size",))
-    shared(fields, arch)
-    arch["ffns"] = ["moe"]
-    arch["_modules"] = {".ffn.experts": ".mlp.experts"}
 
 
 def _glm4_moe(fields: Fields, arch: Arch, notes: Notes) -> None:
@@ -286,14 +241,15 @@ FAMILIES: dict[str, Callable[[Fields, Arch, Notes], None]] = {
     "qwen3_5_moe_text": gated_delta,
     "mixtral": _mixtral,
     "minimax_m2": _minimax_m2,
+    "minimax_m3": _minimax_m3,
     "gpt_oss": _gpt_oss,
-    "deepseek_v2": _deepseek,
-    "deepseek_v3": _deepseek,
-    "kimi_k2": _deepseek,
-    "deepseek_v32": _sparse_latent,
-    "glm_moe_dsa": _sparse_latent,
-    "deepseek_v4": _deepseek_v4,
-    "deepseek_ref": _deepseek_v4,
+    "deepseek_v2": deepseek,
+    "deepseek_v3": deepseek,
+    "kimi_k2": deepseek,
+    "deepseek_v32": sparse_latent,
+    "glm_moe_dsa": sparse_latent,
+    "deepseek_v4": deepseek_v4,
+    "deepseek_ref": deepseek_v4,
     "glm4_moe": _glm4_moe,
     "gemma2": _gemma,
     "gemma3_text": _gemma,
@@ -309,5 +265,4 @@ FAMILIES: dict[str, Callable[[Fields, Arch, Notes], None]] = {
 UNSUPPORTED: dict[str, tuple[str, str]] = {
     "kimi_k3": ("linear_attn_config", "Kimi delta attention and latent experts are not modelled."),
     "kimi_linear": ("linear_attn_config", "Kimi delta attention is not modelled."),
-    "minimax_m3": ("sparse_attention_config", "block-sparse attention is not modelled."),
 }

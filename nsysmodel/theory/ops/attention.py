@@ -55,6 +55,7 @@ def attention(
     chunk: float = 0,
     sinks: float = 0,
     shared_kv: float = 0,
+    top_k: float = 0,
 ) -> OpCost:
     """Attention of one step: 2·heads·(d_qk + d_v)·pairs FLOP; each KV entry read once per group of heads.
 
@@ -65,6 +66,7 @@ def attention(
         window, chunk: see `pairs`.
         sinks: 1 where each head has a sink logit.
         shared_kv: 1 where keys are values too (stored and read once).
+        top_k: entries that a sparse indexer leaves for each token and KV head; 0 for all.
 
     In decode the whole KV length comes from the cache (new entries were just written); in prefill the
     prefix does, and new keys and values are activations.
@@ -77,11 +79,12 @@ def attention(
     """
     d_v = d_v or d_qk
     window, chunk = int(window), int(chunk)
-    seen = pairs(at.prefix, at.new_tokens, window, chunk)
+    limit = int(top_k) or window
+    seen = pairs(at.prefix, at.new_tokens, limit, chunk)
     flop = 2 * heads * (d_qk + d_v) * seen * at.sequences
     width = at.activation.bytes
     entry = kv_heads * (d_qk if shared_kv else d_qk + d_v)
-    old = entries(at.prefix, at.new_tokens, window, chunk)
+    old = entries(at.prefix, at.new_tokens, limit, chunk)
     cached = old + at.new_tokens if at.phase == "decode" else old
     state = cached * at.sequences * entry * at.kv.bytes
     act_in = at.tokens * heads * d_qk * width

@@ -8,6 +8,33 @@ from nsysmodel.theory.ops.attention import pairs
 from nsysmodel.theory.ops.types import OpCost, Setting, number
 
 
+def block_indexer(at: Setting, *, heads: float, dim: float) -> OpCost:
+    """Scores of a block-sparse indexer whose queries and one key head came from the QKV product (MiniMax M3).
+
+    2·heads·dim FLOP per pair; each cached key is `dim` numbers in the KV format, for all heads.
+
+    >>> from nsysmodel.theory.formats import parse
+    >>> bf16 = parse("bf16")
+    >>> block_indexer(Setting("decode", 1, 1, 1000, bf16, bf16, bf16), heads=4, dim=128).cost.state_read_bytes
+    256000.0
+    """
+    seen = pairs(at.prefix, at.new_tokens) * at.sequences
+    keys = (at.length if at.phase == "decode" else at.prefix) * at.sequences
+    entry = dim * at.kv.bytes
+    cost = Cost(
+        {at.engine(): 2 * heads * dim * seen},
+        state_read_bytes=keys * entry,
+        state_write_bytes=at.tokens * entry,
+        act_in_bytes=at.tokens * (heads + 1) * dim * at.activation.bytes,
+        act_out_bytes=at.tokens * heads * 4,
+    )
+    formula = (
+        f"2·{number(heads)}·{number(dim)}·{number(seen)} pairs FLOP ({at.engine()}); "
+        f"{number(keys)} keys · {number(entry)} B"
+    )
+    return OpCost(cost, formula, state_bytes=at.length * at.sequences * entry)
+
+
 def indexer(
     at: Setting,
     *,
