@@ -46,7 +46,7 @@ def roofline(
     placed = [(x(row.intensity or 1.0), y(row.flop_per_s or 1.0), row) for row in order]
     for px, py, row in placed:
         body.append(_dot(px, py, 3 + 9 * math.sqrt(row.total_ns / busiest), row, ranks))
-    body += _names(placed[:10], ranks, [(RIGHT - 120.0, float(RIGHT), y(peak) - 2) for _, peak in roofs])
+    body += _names(placed[:10], ranks, [(float(LEFT), float(RIGHT), y(peak) + 1) for _, peak in roofs])
     description = (
         f"{plural(len(points), 'op')} over arithmetic intensity; the ridge of the highest roof lies at "
         f"{units.significant(ridge)} FLOP per byte. The same numbers stand in the table of ops."
@@ -85,14 +85,19 @@ def _roofs(x: Scale, y: Scale, bandwidth: float, roofs: Sequence[Roof]) -> list[
         if knee < x.high:
             line = f"M{number(x(max(knee, x.low)))} {number(y(peak))}H{RIGHT}"
             drawn.append(element("path", cls="roof", stroke="#1b1f24", stroke_width=1.8, fill="none", d=line))
-        drawn.append(label(RIGHT, y(peak) - 6, f"{clean(name, 12)} {units.flops(peak)}", "end"))
+        text = f"{clean(name, 12)} {units.flops(peak)}"
+        start_x, room = x(max(min(knee, x.high), x.low)), 7 * len(text)
+        if peak == top and start_x + room < RIGHT:
+            drawn.append(label(start_x + 4, y(peak) - 6, text))
+        else:
+            drawn.append(label(RIGHT, y(peak) - 6, text, "end"))
     middle = math.sqrt(start * ridge)
     px, py = x(middle), y(middle * bandwidth)
     slope = (y(ridge * bandwidth) - y(start * bandwidth)) / ((x(ridge) - x(start)) or 1)
     turn = f"rotate({number(math.degrees(math.atan(slope)))} {number(px)} {number(py)})"
-    text = f"HBM {units.bandwidth(bandwidth)}"
+    slogan = f"HBM {units.bandwidth(bandwidth)}"
     drawn.append(
-        element("text", text, x=px, y=py - 7, transform=turn, text_anchor="middle", cls="t", fill="#57606a",
+        element("text", slogan, x=px, y=py - 7, transform=turn, text_anchor="middle", cls="t", fill="#57606a",
                 font_size=11)
     )  # fmt: skip
     return drawn

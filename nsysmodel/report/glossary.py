@@ -19,7 +19,8 @@ ratio
 excess
     Measured time minus floor.
 recoverable
-    Excess that is not explained by the fixed cost of a launch.
+    What the step would gain if the op ran at its floor: its excess, but at most the time in which it
+    alone keeps the device busy, since shortening what runs beside something else gains nothing.
 bound
     The roof that decides the floor: memory, compute, link; latency where the floor is shorter than
     a launch, so that no ratio means anything.

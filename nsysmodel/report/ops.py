@@ -81,7 +81,11 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
     )
     columns: tuple[Column, ...] = (
         Column("Op", wide=True),
-        Column("Recoverable", time.name, hint="excess that no launch cost explains"),
+        Column(
+            "Recoverable",
+            time.name,
+            hint="what the step gains at this floor: the excess, as far as nothing runs beside it",
+        ),
         Column("Excess", time.name, hint="measured minus floor"),
         Column("Measured", time.name),
         Column("Floor", time.name),
