@@ -46,7 +46,9 @@ _ASCENDING = (
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
 @click.option("--instances", is_flag=True, help="One row per kernel instance, in order of start.")
-@click.option("-m", "--model", metavar="MODEL", help="Join with this model: adds step, layer, op, confidence.")
+@click.option(
+    "-m", "--model", metavar="MODEL", help="Join with this model: adds step, layer, op, confidence."
+)
 @workload_options
 @hardware_options
 @selection_options

@@ -90,7 +90,19 @@ def test_groups(by: str, export: Path) -> None:
 
 def test_instances(export: Path, tmp_path: Path) -> None:
     found = rows(invoke("kernels", export, "--instances", "-f", "csv"))
-    contract = ["start_ns", "end_ns", "duration_ns", "process", "device", "stream", "name", "step", "layer", "op", "confidence"]
+    contract = [
+        "start_ns",
+        "end_ns",
+        "duration_ns",
+        "process",
+        "device",
+        "stream",
+        "name",
+        "step",
+        "layer",
+        "op",
+        "confidence",
+    ]
     assert list(found[0])[: len(contract)] == contract
     assert [int(row["duration_ns"]) for row in found] == [2048 * (i + 1) for i in range(6)]
     assert {row["op"] for row in found} == {""}
