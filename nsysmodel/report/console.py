@@ -27,6 +27,8 @@ def terminal(evaluation: Evaluation, console: Console, written: str | None) -> N
     run = " · ".join(
         piece.text + (" (assumed)" if piece.assumed else "") for piece in facts.run_line(evaluation)
     )
+    if evaluation.export.synthetic:
+        run += " · synthetic export, nothing was measured"
     if run:
         line(run, "dim")
     style = "bold" if evaluation.verdict.status == "ok" else "bold yellow"

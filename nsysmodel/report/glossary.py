@@ -26,6 +26,9 @@ bound
     a launch, so that no ratio means anything.
 roofline
     Floor of the step over its measured time, as a percentage.
+launches
+    The floor of an op that latency bounds: so many launches, each at least as long as the shortest
+    kernels of this export (T0). What lies between it and the measured time is not launch cost.
 every weight once
     A bound that needs no ops: each weight of the step read once at full bandwidth. The sum of
     floors must lie above it.

@@ -89,6 +89,7 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
         Column("Excess", time.name, hint="measured minus floor"),
         Column("Measured", time.name),
         Column("Floor", time.name),
+        Column("Launches", time.name, hint="floor of a latency-bound op: launches × max(floor, T0)"),
         Column("Ratio", hint="measured over floor; none where latency bounds"),
         Column("Bound", wide=True),
         Column("Rate", rate.name, minor=True, hint="HBM bytes of the model over measured time"),
@@ -102,18 +103,21 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
         numbers([row.excess_ns for row in rows], time),
         numbers([row.measured_ns for row in rows], time),
         numbers([row.floor_ns for row in rows], time),
+        numbers([row.latency_floor_ns for row in rows], time),
         numbers([row.bytes_per_s or None for row in rows], rate),
         numbers([row.flop_per_s or None for row in rows], work),
         strict=True,
     )
     lines: list[tuple[Cell, ...]] = []
-    for row, (gain, excess, measured, floor, moved, done) in zip(rows, cells, strict=True):
+    for row, (gain, excess, measured, floor, launches, moved, done) in zip(rows, cells, strict=True):
         lines.append((
-            _name(row, numbered), gain, excess, measured, floor,
+            _name(row, numbered), gain, excess, measured, floor, launches,
             plain(row.ratio, units.ratio(row.ratio)), text(_bound(row)), moved, done, _share(row.share),
             _confidence(row.confidence), Cell(", ".join(words(flag) for flag in row.flags), style="flag"),
         ))  # fmt: skip
     caption = "Mean per step. Bars show the recoverable time. Open a row for its formula, kernels and spread."
+    if all(row.latency_floor_ns is None for row in rows):
+        columns, lines = columns[:5] + columns[6:], [line[:5] + line[6:] for line in lines]
     if not any(row.flags for row in rows):
         columns, lines = columns[:-1], [line[:-1] for line in lines]
     return Table(ident, caption, columns, tuple(lines), sorted_by=1)

@@ -90,7 +90,7 @@ def test_missing_numbers_sort_last(visit: Visit) -> None:
     button = page.locator("table.ops thead th", has_text="Ratio").get_by_role("button")
     for _ in range(2):
         button.click()
-        shown = page.locator("table.ops > tbody > tr:first-child td:nth-child(6)").all_inner_texts()
+        shown = page.locator("table.ops > tbody > tr:first-child td:nth-child(7)").all_inner_texts()
         assert [text == "–" for text in shown] == sorted(text == "–" for text in shown)
 
 

@@ -11,6 +11,7 @@ import pytest
 import sample
 
 from nsysmodel.cli.output import TAG
+from nsysmodel.errors import OutputError
 from nsysmodel.report import render_html
 from nsysmodel.report.html import BUDGET, SMALL_BUDGET, script_hash, template_text
 from nsysmodel.result import Diagnostic, Evaluation
@@ -218,3 +219,8 @@ def test_many_warnings_do_not_bury_the_verdict() -> None:
     html = render_html(sample.evaluation(diagnostics=(*many, last)))
     assert html.index("an error.") < html.index("warning number 0.") < html.index("7 more warnings")
     assert html.index("warning number 8.") < html.index("<h1")
+
+
+def test_missing_template_is_an_error_that_names_both_places() -> None:
+    with pytest.raises(OutputError, match=r"_templates.*reports/templates"):
+        template_text("absent.html.j2")
