@@ -36,7 +36,7 @@ class OpEstimate:
         count: executions per step.
         flop, weight_bytes, state_bytes, act_bytes, link_bytes: sums over the step.
         floor_ns, floor_hbm_ns, floor_strict_ns: sums over the step.
-        min_floor_ns: floor_ns with the hard lower bound of the experts.
+        min_floor_ns: floor_ns with hard lower bounds in place of expectations (experts, states).
         formula: the formula of one execution with the numbers put in.
     """
 

@@ -302,3 +302,13 @@ def test_expert_parallel_with_data_parallel_attention() -> None:
     assert ops["moe_gate_up"].cost.weight_bytes == pytest.approx(distinct_experts(256, 8, 64) / 8 * one)
     assert ops["moe_gate_up"].min_cost is not None
     assert ops["moe_gate_up"].min_cost.weight_bytes == 0
+
+
+def test_the_hard_bound_of_a_state_is_one_read_in_sixteen_bit() -> None:
+    spec = load("qwen3.5-27b")
+    step = spec.build(resolve_workload(WorkloadRequest(batch=4, context=60), spec))
+    ssm = next(op for op in step.kinds["linear"] if op.id == "ssm")
+    size = 4 * 48 * 128 * 128
+    assert (ssm.cost.state_read_bytes, ssm.cost.state_write_bytes) == (4 * size, 4 * size)
+    assert ssm.min_cost is not None
+    assert (ssm.min_cost.state_read_bytes, ssm.min_cost.state_write_bytes) == (2 * size, 0)

@@ -23,7 +23,11 @@ def gated_delta(fields: Fields, arch: Arch, notes: Notes) -> None:
     arch["linear_value_dim"] = fields.need("linear_value_head_dim")
     arch["linear_conv"] = fields.count("linear_conv_kernel_dim", default=4)
     arch["state_dtype"] = state(fields.text("mamba_ssm_dtype"))
-    if not arch["state_dtype"]:
+    if arch["state_dtype"]:
+        notes.append(
+            f"Recurrent states are {arch['state_dtype']}, as the configuration says; engines may differ."
+        )
+    else:
         notes.append("Recurrent states are taken in the model's own format; some engines keep them in fp32.")
     if fields.inner.get("num_experts") is not None:
         experts(fields, arch, width=("moe_intermediate_size",))

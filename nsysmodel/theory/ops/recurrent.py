@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nsysmodel.theory.cost import Cost
 from nsysmodel.theory.ops.types import OpCost, Setting, number
 
@@ -73,7 +75,7 @@ def delta_net(
         f"{at.sequences} sequences · {number(value_heads)}·{number(key_dim)}·{number(value_dim)}"
         f"·{at.state.bytes:g} B of state, read and written"
     )
-    return OpCost(cost, formula, None, held, held, held * 4, state)
+    return OpCost(cost, formula, _least(at, cost), held, held, held * 4, state)
 
 
 def mamba2(
@@ -111,4 +113,15 @@ def mamba2(
         f"{at.sequences} sequences · {number(heads)}·{number(head_dim)}·{number(state)}"
         f"·{at.state.bytes:g} B of state, read and written"
     )
-    return OpCost(cost, formula, None, held, held, held * 4, kept)
+    return OpCost(cost, formula, _least(at, cost), held, held, held * 4, kept)
+
+
+def _least(at: Setting, cost: Cost) -> Cost:
+    """The hard bound: the state read once in 16 bit.
+
+    An engine may keep states in 16 bit whatever the configuration says, and a kernel need not wait until
+    what it wrote has left the cache.
+    """
+    return replace(
+        cost, state_read_bytes=cost.state_read_bytes * min(1.0, 2 / at.state.bytes), state_write_bytes=0
+    )
