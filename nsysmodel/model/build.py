@@ -172,7 +172,8 @@ class _Maker:
     def ops(self, decls: tuple[OpDecl, ...], own: Mapping[str, Any], layer: int) -> list[_Built]:
         """The ops of a list that exist under this workload."""
         values = {**self.spec.values, **own}
-        names: dict[str, Any] = {**values, **self.sizes, **rank_values(values, self.tp, self.ep, self.dp)}
+        known = {name: value for name, value in values.items() if value is not None}
+        names: dict[str, Any] = {**known, **self.sizes, **rank_values(values, self.tp, self.ep, self.dp)}
         names["expert_rows"] = self.sizes["routed_tokens"] * names["top_k"] / self.ep
         names["indexes"] = values.get("indexes", int(values["index_topk"] > 0))
         names["absorbed"] = int(self._absorbed(values))

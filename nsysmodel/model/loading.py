@@ -16,7 +16,7 @@ from nsysmodel.model.documents import Document, parse_yaml, read
 from nsysmodel.model.expressions import parse as parse_expression
 from nsysmodel.model.quantization import QuantRules
 from nsysmodel.model.schema import Architecture, ModelFile
-from nsysmodel.model.shapes import Values, base_values, layer_shapes
+from nsysmodel.model.shapes import Values, base_values, check_needs, layer_shapes
 from nsysmodel.model.spec import LayeredSpec, ModelSpec
 from nsysmodel.theory import formats
 from nsysmodel.workload import WorkloadRequest
@@ -136,6 +136,9 @@ def _layered(file: ModelFile, document: Document, name: str, source: str) -> Lay
             for kind, entries in file.layer_kinds.items()
         }
         kind_values = {kind: {} for kind in kinds}
+        for entry in (entry for entries in file.layer_kinds.values() for entry in entries):
+            if isinstance(entry, schema.Block):
+                check_needs(entry.block, values, document)
         layers = _pattern(file, values, document)
     _check_formats(arch, document)
     return LayeredSpec(

@@ -148,11 +148,21 @@ def _shape(mixer: str, feed: str, arch: Architecture, base: Values, document: Do
         mixer_base = arch.attention
     merged = {**base, **values}
     for part in (mixer_base, feed_base):
-        for need in _NEEDS.get(part, ()):
-            if not merged.get(need):
-                hint = f"Layers of kind {part} need {', '.join(_NEEDS[part])}."
-                raise document.error(("architecture", need), "this field is missing.", hint)
+        check_needs(part, merged, document)
     return LayerShape(_BLOCK_OF.get(mixer_base, ""), feed_base if feed_base != "none" else "", values)
+
+
+def check_needs(part: str, values: Mapping[str, Any], document: Document) -> None:
+    """Raises where a number is missing that a mixer, a feed-forward or a block of that name needs.
+
+    Raises:
+        ModelError: naming the field.
+    """
+    part = next((mixer for mixer, block in _BLOCK_OF.items() if block == part), part)
+    for need in _NEEDS.get(part, ()):
+        if not values.get(need):
+            hint = f"Layers of kind {part} need {', '.join(_NEEDS[part])}."
+            raise document.error(("architecture", need), "this field is missing.", hint)
 
 
 def _resolve(name: str, arch: Architecture, base: Values, values: Values, document: Document) -> str:
