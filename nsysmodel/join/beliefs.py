@@ -22,7 +22,7 @@ from nsysmodel.join.vocabulary import KernelClass
 from nsysmodel.model.types import Op
 
 EAGER_CLASSES = frozenset(
-    {
+    [
         "elementwise",
         "reduce",
         "copy_cast",
@@ -31,7 +31,8 @@ EAGER_CLASSES = frozenset(
         "router_topk",
         "embedding",
         "activation",
-    }
+        "other",
+    ]
 )
 GENERIC_CLASSES = frozenset({"elementwise", "reduce", "copy_cast"})
 GEMM_CLASSES = frozenset({"gemm", "moe_gemm"})
@@ -59,6 +60,8 @@ class OpBelief:
     generic: str
     family: str
     beside: bool
+    opens: Mapping[str, float]
+    goes_on: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ def op_belief(op: Op) -> OpBelief:
         generic=str(entry.get("generic", "")),
         family=str(entry.get("family", "")),
         beside=bool(entry.get("beside", False)),
+        opens=entry.get("opens", {}),
+        goes_on=entry.get("goes_on", {}),
     )
 
 
@@ -133,8 +138,7 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention
     """
     if _covers(kernel, op, belief):
         return 0.0
-    placed = belief.generic and belief.generic in kernel.covers
-    if kernel.covers and kernel.kernel_class not in GEMM_CLASSES and not placed:
+    if _covers_others(kernel, op, belief):
         return MISFIT if kernel.confidence >= 0.7 else 2.0
     found = kernel.kernel_class
     if found in COLLECTIVE_CLASSES and COLLECTIVE_CLASSES & set(op.classes):
@@ -148,8 +152,8 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention
     if found in GEMM_CLASSES and GEMM_CLASSES & set(op.classes):
         # A grouped product is hardly a plain one; the other way round the op lists both classes.
         return 3.0 if found == "moe_gemm" else 1.2
-    if found in EAGER_CLASSES and kernel.traits & belief.eager and not belief.needs:
-        return 0.5
+    if _eager(kernel, belief) and not belief.needs:
+        return max((belief.opens.get(word, 0.5) for word in kernel.traits & belief.eager), default=0.5)
     if belief.needs and found in belief.needs and eager_attention:
         return 1.5
     if "opaque" in kernel.traits or found in OPAQUE_CLASSES:
@@ -162,8 +166,10 @@ def stay_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention:
     found = kernel.kernel_class
     if belief.needs and not eager_attention and found in GEMM_CLASSES:
         return MISFIT
-    if found in EAGER_CLASSES and kernel.traits & belief.eager:
-        return 0.08
+    if _covers_others(kernel, op, belief):
+        return MISFIT
+    if _eager(kernel, belief):
+        return max((belief.goes_on.get(word, 0.08) for word in kernel.traits & belief.eager), default=0.08)
     if _covers(kernel, op, belief):
         return belief.split
     if found == "attention_combine" and ATTENTION_CLASSES & set(op.classes):
@@ -212,12 +218,16 @@ def costs_of(
     stay = np.full((count, slots + 1), FORBIDDEN)
     extra = np.array([extra_cost(identity.kernel_class) for identity in identities])
     eager = not any(identity.kernel_class.kernel_class in ATTENTION_CLASSES for identity in identities)
+    norms = [i.kernel_class for i in identities if i.kernel_class.kernel_class == "norm"]
+    fused_norms, residual = bool(norms), any({"residual", "add"} & norm.traits for norm in norms)
     for k, op in enumerate(template.ops):
         floor_ns, hard_ns = floors.get(k, (0.0, 0.0))
         for i, identity in enumerate(identities):
             cost = class_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)
             if op.pattern:
                 cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
+            if fused_norms and beliefs[k].generic == "norm" and _prepares(identity.kernel_class, residual):
+                cost = max(cost, 2.0)
             if _cannot_be(identity, hard_ns):
                 cost = MISFIT
             if cost < MISFIT and not _one_of_many(identity, op):
@@ -259,6 +269,27 @@ def _refund_fused(
 def covers_op(kernel: KernelClass, op: Op) -> bool:
     """True where the vocabulary says that this kernel does this op."""
     return _covers(kernel, op, op_belief(op))
+
+
+def _eager(kernel: KernelClass, belief: OpBelief) -> bool:
+    """An element-wise kernel that computes part of the op."""
+    return kernel.kernel_class in EAGER_CLASSES and bool(kernel.traits & belief.eager)
+
+
+def _prepares(kernel: KernelClass, residual_norms: bool) -> bool:
+    """Element-wise work that is no part of a norm where norms are single kernels.
+
+    A residual add is, unless the norm kernels add the residual themselves.
+    """
+    return kernel.kernel_class in EAGER_CLASSES and (residual_norms or "add" not in kernel.traits)
+
+
+def _covers_others(kernel: KernelClass, op: Op, belief: OpBelief) -> bool:
+    """The vocabulary says what this kernel does, and it is not this op."""
+    if not kernel.covers or kernel.kernel_class in GEMM_CLASSES:
+        return False
+    placed = bool(belief.generic) and belief.generic in kernel.covers
+    return not placed and not _covers(kernel, op, belief)
 
 
 def _speaks_against(kernel: KernelClass, belief: OpBelief) -> bool:

@@ -13,7 +13,7 @@ from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.beliefs import orders, skip_costs
 from nsysmodel.join.glue import attach_helpers
 from nsysmodel.join.labels import Chain, chain_labels
-from nsysmodel.join.ledger import complete_steps, refusals_of
+from nsysmodel.join.ledger import complete_steps, other_kinds, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
 from nsysmodel.join.steps import number_steps
@@ -67,6 +67,7 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     if sides:
         order, chain = attach_sides(template, path, unlearned, sequence, main, sides, chain)
     numbered, method = number_steps(work, chain, order)
+    odd_kinds = other_kinds(template, model, numbered)
     chain = _refine(model, hardware, sequence, order, numbered)
     labels = _spread(chain, order, helps, len(work.kernels))
     steps = _windows(work, labels, chain, order)
@@ -74,7 +75,10 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     steps = [replace(step, layers=int(found)) for step, found in zip(steps, layers_found, strict=True)]
     complete, closure = complete_steps(labels, steps, model)
     steps = judge(steps, kernel_ns, len(model.layers), complete)
-    refusals, missing, diagnostics = refusals_of(work.kernels, labels, steps, model, closure, hardware)
+    refusals, missing, diagnostics = refusals_of(
+        work.kernels, labels, steps, model, closure, hardware, sequence
+    )
+    refusals = (*odd_kinds, *refusals)
     return Join(labels, tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics)
 
 
@@ -105,7 +109,7 @@ def _refine(model: StepModel, hardware: Hardware, sequence: Sequence, order: Int
         known = np.array([_code(places, place) for place in part.bundles] or [0], np.int64)
         bundle[rows] = np.where(part.bundle >= 0, known[np.maximum(part.bundle, 0)], -1)
         layer[rows], first[rows], confidence[rows] = part.layer, part.first, part.confidence
-    return Chain(op, layer, chain.step, first, confidence, tuple(names), bundle, tuple(places))
+    return Chain(op, layer, chain.step, first, confidence, tuple(names), bundle, tuple(places), chain.group)
 
 
 def _code(table: list[T], entry: T) -> int:

@@ -26,6 +26,7 @@ class Chain:
 
     `op` indexes `labels` (-1 extra); `layer` is -1 outside layers; `step` counts passes from 0, -1 before the
     first; `first` marks the kernel that opens an op; `bundle` indexes `bundles`, the places it stands for.
+    `group` is the group of the template, -1 for extra kernels.
     """
 
     op: Ints
@@ -36,6 +37,7 @@ class Chain:
     labels: tuple[str, ...]
     bundle: Ints
     bundles: tuple[Bundle, ...]
+    group: Ints
 
 
 def passes(template: Template, path: Path) -> tuple[Ints, Ints]:
@@ -125,7 +127,7 @@ def chain_labels(
         bundle[run] = _intern(places, tuple((_region(group), group.positions[w]) for w in inside))
         first[run] = False
         first[run[0]] = True
-    return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places))
+    return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places), path.group)
 
 
 def _intern(table: dict[Any, int], key: Any) -> int:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
 
 import numpy as np
 import pandas as pd
 
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.beliefs import op_belief
+from nsysmodel.join.labels import Chain
+from nsysmodel.join.sequence import Sequence
+from nsysmodel.join.template import Template
 from nsysmodel.join.types import Bools, Ints, Labels, StepWindow
-from nsysmodel.model.types import StepModel
+from nsysmodel.model.types import Op, StepModel
 from nsysmodel.result import Diagnostic
 from nsysmodel.theory.floor import floor_of
 
@@ -18,6 +22,8 @@ LEAST_COVERAGE = 0.5
 """Share of kernel time of the used steps that ops must claim."""
 MOST_MISSING = 0.1
 """Share of the step's floor that missing ops may have."""
+FOREIGN = ("gemm", "moe_gemm", "attention_decode", "attention_prefill", "ssm")
+"""Classes of kernels that a model cannot lack about once a layer."""
 ANCHOR = 4.0
 """Ops whose absence costs at least this much belief must close (see data/ops.yaml)."""
 MAY_LACK = frozenset(
@@ -47,7 +53,7 @@ def found_counts(labels: Labels, steps: int) -> dict[str, Ints]:
 
 
 def complete_steps(
-    labels: Labels, steps: Sequence[StepWindow], model: StepModel
+    labels: Labels, steps: Seq[StepWindow], model: StepModel
 ) -> tuple[list[bool], Mapping[str, tuple[float, float]]]:
     """Which steps have every anchor op as often as the others, and per op (expected, found in the median)."""
     expected = expected_counts(model)
@@ -68,10 +74,11 @@ def complete_steps(
 def refusals_of(
     kernels: pd.DataFrame,
     labels: Labels,
-    steps: Sequence[StepWindow],
+    steps: Seq[StepWindow],
     model: StepModel,
     closure: Mapping[str, tuple[float, float]],
     hardware: Hardware,
+    sequence: Sequence,
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Diagnostic, ...]]:
     """Why this must not be judged, which ops are missing, and what a reader should know."""
     used = [step.index for step in steps if step.dropped is None]
@@ -106,10 +113,62 @@ def refusals_of(
     for op_id, (expected, found) in closure.items():
         if op_id in ("attention", "ssm") and found and not np.isclose(found, expected, rtol=0.03, atol=0.5):
             reasons.append(f"{found:g} {op_id} executions a step; {model.name} has {expected:g}.")
+    reasons += _foreign(labels, sequence, used, len(model.layers), model.name)
     return tuple(reasons), missing, ()
 
 
-def _no_whole_step(steps: Sequence[StepWindow], model: StepModel) -> str:
+def _foreign(labels: Labels, sequence: Sequence, used: list[int], layers: int, name: str) -> list[str]:
+    """Products or attention kernels that run about once a layer and serve nothing in the model."""
+    classes = np.array([identity.kernel_class.kernel_class for identity in sequence.identities])
+    heavy = np.isin(classes, FOREIGN)[sequence.identity]
+    rows = np.isin(labels.step, used) & (labels.op < 0) & (labels.layer >= 0) & heavy
+    per_step = np.bincount(sequence.identity[rows], minlength=len(classes)) / max(len(used), 1)
+    number = int(np.round(per_step[per_step >= 0.5 * layers].sum() / max(layers, 1)))
+    if not number:
+        return []
+    return [f"{number} matrix products or attention kernels a layer serve no op of {name}: another model?"]
+
+
+def other_kinds(template: Template, model: StepModel, chain: Chain) -> tuple[str, ...]:
+    """The layers whose kind is plainly not the model's, in most steps; nothing where the count is off."""
+    expected = np.array([_group_of(template, model.kinds[kind]) for kind in model.layers])
+    if len(set(expected.tolist())) < 2:
+        return ()
+    inside = (chain.layer >= 0) & (chain.layer < len(expected))
+    served = np.flatnonzero((chain.group >= 0) & inside & (chain.step >= 0))
+    key = chain.step[served] * len(expected) + chain.layer[served]
+    _, first = np.unique(key, return_index=True)
+    layer, group = chain.layer[served][first], chain.group[served][first]
+    seen = np.bincount(layer, minlength=len(expected))
+    odd = np.bincount(layer, weights=(group != expected[layer]).astype(float), minlength=len(expected))
+    steps = np.unique(chain.step[chain.step >= 0])
+    depth = np.array([chain.layer[chain.step == step].max(initial=-1) + 1 for step in steps])
+    if not len(depth) or np.median(depth) != len(expected):
+        return ()
+    wrong = np.flatnonzero((seen > 0) & (odd > 0.5 * seen))
+    if not len(wrong):
+        return ()
+    first_wrong = int(wrong[0])
+    kind = template.groups[int(group[layer == first_wrong][0])].kind
+    return (
+        f"{len(wrong)} layers are of another kind than in {model.name} (layer {first_wrong} looks like "
+        f"{kind}, the model says {model.layers[first_wrong]}).",
+    )
+
+
+def _group_of(template: Template, ops: Seq[Op]) -> int:
+    """The group that holds the slots of a layer kind."""
+    wanted = {op.id for op in ops}
+    return next(
+        g
+        for g, group in enumerate(template.groups)
+        if group.layer >= 0
+        and {op.id for op in group.ops} == wanted
+        and len(set(group.positions)) == len(ops)
+    )
+
+
+def _no_whole_step(steps: Seq[StepWindow], model: StepModel) -> str:
     """The sentence for a capture in which no step has the model's number of layers."""
     found = [step.layers for step in steps]
     common = max(set(found), key=found.count)

@@ -132,6 +132,7 @@ def attach_sides(
         confidence=confidence[order],
         step=np.concatenate([chain.step, *steps])[order],
         layer=np.concatenate([chain.layer, *layers])[order],
+        group=np.concatenate([chain.group, np.full(len(rows) - len(main), -1, np.int64)])[order],
         labels=tuple(names),
         bundles=tuple(places),
     )
