@@ -19,6 +19,8 @@ _OPCODES_PER_TICK = 100_000
 _CHUNK = 50_000
 _LEAST_ROW_BYTES = 6
 _SQLITE_LIMIT_LENGTH = 0
+# -9223372036854775808 is no integer literal of SQLite, so it is computed.
+_NULL_SQL = "-9223372036854775807 - 1"
 
 DAMAGED = "Export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
 
@@ -37,6 +39,7 @@ class SqliteSource:
         flags = "mode=ro&immutable=1" if immutable else "mode=ro"
         self._budget = 0
         self._columns: dict[str, tuple[str, ...]] = {}
+        self._whole: set[tuple[str, str]] = set()
         with self._guard("cannot be opened"):
             self._connection = sqlite3.connect(
                 f"{path.resolve().as_uri()}?{flags}", uri=True, isolation_level=None, check_same_thread=False
@@ -90,6 +93,9 @@ class SqliteSource:
             with self._guard(f"is damaged in {table}"):
                 rows = self._connection.execute(f"PRAGMA table_info({_quote(name)})").fetchall()
             self._columns[name] = tuple(str(row[1]) for row in rows)
+            self._whole |= {
+                (name, str(row[1])) for row in rows if row[3] and str(row[2]).upper() == "INTEGER"
+            }
         return self._columns[name]
 
     def count(self, table: str) -> int:
@@ -111,18 +117,39 @@ class SqliteSource:
         found = {column: kind for column, kind in want.items() if column.lower() in declared}
         if not found:
             return {}
-        parts = ", ".join(_expression(declared[column.lower()], kind) for column, kind in found.items())
-        sql = f"SELECT {parts} FROM {_quote(self._names[table.upper()])}"
         with self._guard(f"is damaged in {table}"):
-            cursor = self._connection.execute(sql)
-            bounded = islice(cursor, self._most_rows() + 1)
-            if all(kind == "int" for kind in found.values()):
-                rows = _integers(bounded, tuple(found))
-            else:
-                rows = _mixed(bounded, found)
+            rows = self._trusting(table, found, declared) or self._casting(table, found, declared)
         if len(next(iter(rows.values()))) > self._most_rows():
             raise ExportError(f"{self._shown} is damaged in {table}: its rows repeat.", DAMAGED)
         return rows
+
+    def _trusting(self, table: str, found: Mapping[str, Kind], declared: Mapping[str, str]) -> Rows | None:
+        """Integer columns as they are stored, a fifth faster; None where a value is no integer after all."""
+        if any(kind != "int" for kind in found.values()):
+            return None
+        name = self._names[table.upper()]
+        parts = [
+            _quote(column) if (name, column) in self._whole else f"IFNULL({_quote(column)}, {_NULL_SQL})"
+            for column in (declared[wanted.lower()] for wanted in found)
+        ]
+        try:
+            return _integers(self._rows(table, parts), tuple(found))
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+    def _casting(self, table: str, found: Mapping[str, Kind], declared: Mapping[str, str]) -> Rows:
+        """Any columns, each value made into the asked type."""
+        parts = [_expression(declared[column.lower()], kind) for column, kind in found.items()]
+        rows = self._rows(table, parts)
+        if all(kind == "int" for kind in found.values()):
+            return _integers(rows, tuple(found))
+        return _mixed(rows, found)
+
+    def _rows(self, table: str, parts: list[str]) -> Iterator[tuple[Any, ...]]:
+        """Rows of a table, one more than a sound file could hold at the most."""
+        sql = f"SELECT {', '.join(parts)} FROM {_quote(self._names[table.upper()])}"
+        with self._guard(f"is damaged in {table}"):
+            yield from islice(self._connection.execute(sql), self._most_rows() + 1)
 
     def _most_rows(self) -> int:
         return self.size // _LEAST_ROW_BYTES + 1000
@@ -154,8 +181,7 @@ def _expression(column: str, kind: Kind) -> str:
     """SQL that gives the asked type whatever is stored; exports have integers as text, text as blobs."""
     quoted = _quote(column)
     if kind == "int":
-        # -9223372036854775808 is no integer literal of SQLite, so it is computed.
-        return f"IFNULL(CAST({quoted} AS INTEGER), -9223372036854775807 - 1)"
+        return f"IFNULL(CAST({quoted} AS INTEGER), {_NULL_SQL})"
     return f"CAST({quoted} AS {'TEXT' if kind == 'text' else 'REAL'})"
 
 
