@@ -34,7 +34,7 @@ class Variant(_Form):
     """A mixer or feed-forward that differs from its base in a few numbers."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    of: Literal["full", "gqa", "mla", "compressed", "linear", "mamba", "dense", "moe", "none"]
+    of: Literal["full", "gqa", "mla", "compressed", "linear", "kda", "mamba", "dense", "moe", "none"]
 
 
 class Quantization(_Form):
@@ -91,6 +91,7 @@ class Architecture(_Form):
     o_groups: Count = 0
     o_lora: Count = 0
     streams: Count = 0
+    residual_blocks: Count = 0
 
     intermediate: Count = 0
     gated: Switch = True

@@ -12,7 +12,7 @@ from nsysmodel.model.declare import ARCHITECTURE_NAMES, TEXT_FIELDS
 from nsysmodel.model.documents import Document
 from nsysmodel.model.schema import Architecture, Variant
 
-MIXERS = ("full", "gqa", "mla", "compressed", "linear", "mamba", "none")
+MIXERS = ("full", "gqa", "mla", "compressed", "linear", "kda", "mamba", "none")
 FFNS = ("dense", "moe", "none")
 _ENTRY = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\*(\d*))?")
 _NEEDS = {
@@ -20,11 +20,19 @@ _NEEDS = {
     "mla": ("heads", "kv_lora", "qk_nope", "qk_rope", "v_head_dim"),
     "compressed": ("heads", "head_dim", "q_lora", "window", "o_groups", "o_lora"),
     "linear": ("linear_key_heads", "linear_value_heads", "linear_key_dim", "linear_value_dim"),
+    "kda": ("linear_key_heads", "linear_value_heads", "linear_key_dim", "linear_value_dim"),
     "mamba": ("mamba_heads", "mamba_head_dim", "mamba_state"),
     "dense": ("intermediate",),
     "moe": ("experts", "top_k", "expert_intermediate"),
 }
-_BLOCK_OF = {"gqa": "gqa", "mla": "mla", "compressed": "compressed", "linear": "delta_net", "mamba": "mamba"}
+_BLOCK_OF = {
+    "gqa": "gqa",
+    "mla": "mla",
+    "compressed": "compressed",
+    "linear": "delta_net",
+    "kda": "kda",
+    "mamba": "mamba",
+}
 
 Values = dict[str, Any]
 

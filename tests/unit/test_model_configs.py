@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nsysmodel.errors import ModelError
 from nsysmodel.model import LayeredSpec, bundled, load, resolve_workload
 from nsysmodel.model.config.parts import compact
 from nsysmodel.model.patterns import ModulePatterns
@@ -18,9 +17,6 @@ CONFIGS = [
     for path in sorted(FACTS.glob("*.json"))
     if "hf_quant_config" not in path.name and path.name[0] != "_"
 ]
-REFUSED = {
-    "kimi-k3": "linear_attn_config",
-}
 
 
 def test_the_facts_are_there() -> None:
@@ -30,11 +26,7 @@ def test_the_facts_are_there() -> None:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_configuration_is_read_or_refused_by_field(path: Path) -> None:
-    if path.stem in REFUSED:
-        with pytest.raises(ModelError, match=REFUSED[path.stem]):
-            load(str(path))
-        return
+def test_every_configuration_becomes_ops(path: Path) -> None:
     spec = load(str(path))
     assert isinstance(spec, LayeredSpec)
     request = WorkloadRequest(batch=3, context=5000)

@@ -197,7 +197,7 @@ def test_a_configuration_beside_a_model_file(tmp_path: Path) -> None:
     [
         ({"model_type": "mamba9"}, "model_type"),
         ({"model_type": "minimax_m3"}, "sparse_attention_config"),
-        ({"model_type": "kimi_k3"}, "linear_attn_config"),
+        ({"model_type": "kimi_linear"}, "linear_attn_config"),
         ({"hidden_size": None}, "hidden_size"),
         ({"num_attention_heads": "4"}, "num_attention_heads"),
         ({"exotic_blocks": 3}, "exotic_blocks"),

@@ -139,6 +139,23 @@ def test_parameter_counts_of_the_makers(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("qwen3-next-80b-a3b", 80),
+        ("qwen3.5-27b", 27),
+        ("qwen3.5-122b-a10b", 122),
+        ("qwen3.5-397b-a17b", 397),
+        ("nemotron-3-super-120b-a12b-fp8", 120),
+        ("nemotron-3-ultra-550b-a55b-bf16", 550),
+        ("nemotron-h-56b", 56),
+        ("kimi-k3", 2800),
+    ],
+)
+def test_parameter_counts_in_the_names(name: str, billions: float) -> None:
+    assert load(name).counts[0] / 1e9 == pytest.approx(billions, rel=0.01)
+
+
+@pytest.mark.parametrize(
     ("experts", "top_k", "expected"),
     [
         (128, 8, {1: 8, 4: 29.1, 8: 51.6, 16: 82.4, 32: 111.8, 64: 125.9, 128: 128.0}),

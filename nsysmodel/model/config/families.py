@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysmodel.model.config.fields import Fields
-from nsysmodel.model.config.hybrids import gated_delta, granite_hybrid, nemotron_h
+from nsysmodel.model.config.hybrids import gated_delta, granite_hybrid, kimi_linear, nemotron_h
 from nsysmodel.model.config.latent import deepseek, deepseek_v4, sparse_latent
 from nsysmodel.model.config.nas import read_blocks
 from nsysmodel.model.config.parts import (
@@ -31,9 +31,6 @@ def read_family(fields: Fields) -> tuple[Arch, Notes]:
     if kind not in FAMILIES:
         # a configuration around the language model may name it better (kimi_k25 around deepseek_v3)
         kind = str(fields.outer.get("model_type", kind))
-    for name, (field, why) in UNSUPPORTED.items():
-        if kind == name or fields.outer.get("model_type") == name:
-            raise fields.error(field, why, "Write a model file with ops of its own for this model.")
     if kind not in FAMILIES:
         hint = f"Supported: {', '.join(sorted(FAMILIES))}; or write a model file."
         raise fields.error("model_type", f"{kind!r} is not supported.", hint)
@@ -246,6 +243,7 @@ FAMILIES: dict[str, Callable[[Fields, Arch, Notes], None]] = {
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "kimi_k2": deepseek,
+    "kimi_linear": kimi_linear,
     "deepseek_v32": sparse_latent,
     "glm_moe_dsa": sparse_latent,
     "deepseek_v4": deepseek_v4,
@@ -260,9 +258,4 @@ FAMILIES: dict[str, Callable[[Fields, Arch, Notes], None]] = {
     "mimo_v2_flash": _mimo_v2,
     "step3p7": _step3,
     "nemotron-nas": _nemotron_nas,
-}
-
-UNSUPPORTED: dict[str, tuple[str, str]] = {
-    "kimi_k3": ("linear_attn_config", "Kimi delta attention and latent experts are not modelled."),
-    "kimi_linear": ("linear_attn_config", "Kimi delta attention is not modelled."),
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nsysmodel.model.config.fields import Fields
-from nsysmodel.model.config.parts import Arch, Notes, compact, experts, named, state
+from nsysmodel.model.config.latent import latent
+from nsysmodel.model.config.parts import Arch, Notes, compact, dense_first, experts, named, shared, state
 
 
 def gated_delta(fields: Fields, arch: Arch, notes: Notes) -> None:
@@ -36,6 +37,40 @@ def gated_delta(fields: Fields, arch: Arch, notes: Notes) -> None:
         arch["shared_gate"] = bool(arch["shared_intermediate"])
     else:
         fields.get("mlp_only_layers")
+
+
+def kimi_linear(fields: Fields, arch: Arch, notes: Notes) -> None:
+    """Kimi K3: delta attention with latent attention every fourth layer, experts on a latent width."""
+    linear = fields.get("linear_attn_config")
+    if not isinstance(linear, dict):
+        raise fields.error("linear_attn_config", "this is not an object.")
+    layers = arch["layers"]
+    numbers = [linear.get(name) for name in ("num_heads", "head_dim", "short_conv_kernel_size")]
+    if any(not isinstance(value, int) or value < 1 for value in numbers):
+        raise fields.error("linear_attn_config", "num_heads, head_dim or short_conv_kernel_size is wrong.")
+    kda, full = linear.get("kda_layers"), linear.get("full_attn_layers")
+    if not isinstance(kda, list) or not isinstance(full, list):
+        raise fields.error("linear_attn_config.kda_layers", "this list is missing.")
+    if {*map(str, kda), *map(str, full)} != {str(i + 1) for i in range(layers)}:
+        raise fields.error("linear_attn_config.kda_layers", f"the lists do not cover {layers} layers.")
+    if not linear.get("use_full_rank_gate"):
+        raise fields.error("linear_attn_config.use_full_rank_gate", "low-rank gates are not modelled.")
+    latent(fields, arch)
+    heads, dim, taps = numbers
+    arch["mixers"] = compact("kda" if i + 1 in kda else "mla" for i in range(layers))
+    arch.update(linear_key_heads=heads, linear_value_heads=heads, linear_key_dim=dim, linear_value_dim=dim)
+    arch["linear_conv"] = taps
+    arch["attn_gate"] = fields.switch("mla_use_output_gate")
+    if fields.switch("mla_use_nope"):
+        arch["rotary_dim"] = 0
+    arch["residual_blocks"] = fields.count("attn_res_block_size", default=0)
+    experts(fields, arch, width=("moe_intermediate_size",))
+    shared(fields, arch)
+    dense_first(fields, arch)
+    arch["expert_hidden"] = fields.count("routed_expert_hidden_size") or arch["hidden"]
+    for name in ("latent_moe_use_norm", "moe_router_activation_func", "num_expert_group", "use_grouped_topk"):
+        fields.get(name)
+    notes.append("Recurrent states are taken in the model's own format; some engines keep them in fp32.")
 
 
 def mamba(fields: Fields, arch: Arch, prefix: str) -> None:

@@ -6,7 +6,7 @@ from nsysmodel.model.config.fields import Fields
 from nsysmodel.model.config.parts import Arch, Notes, compact, dense_first, experts, named, only, shared
 
 
-def _latent(fields: Fields, arch: Arch) -> None:
+def latent(fields: Fields, arch: Arch) -> None:
     """Multi-head latent attention."""
     arch["attention"] = "mla"
     arch["q_lora"] = fields.count("q_lora_rank", default=0)
@@ -20,7 +20,7 @@ def _latent(fields: Fields, arch: Arch) -> None:
 
 def deepseek(fields: Fields, arch: Arch, notes: Notes) -> None:
     """DeepSeek V2, V3, R1, Kimi K2."""
-    _latent(fields, arch)
+    latent(fields, arch)
     experts(fields, arch, width=("moe_intermediate_size",))
     shared(fields, arch)
     dense_first(fields, arch)

@@ -10,7 +10,7 @@ from nsysmodel.model.config.fields import Fields
 
 Arch = dict[str, Any]
 Notes = list[str]
-_GATED = ("silu", "gelu", "gelu_pytorch_tanh", "swish", "swigluoai", "swiglu")
+_GATED = ("silu", "gelu", "gelu_pytorch_tanh", "swish", "swigluoai", "swiglu", "situ")
 _PLAIN = ("relu2", "relu", "squared_relu")
 
 
