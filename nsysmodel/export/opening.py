@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -65,6 +66,8 @@ class Opened:
     def _folder(self) -> Path:
         if self._temporary is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="nsysmodel-"))
+            # A run that nobody closes must not leave gigabytes behind.
+            weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
         return self._temporary
 
     def _remove(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import shutil
@@ -143,6 +144,15 @@ def test_a_report_without_nsys_gives_the_command(tmp_path: Path, monkeypatch: py
     with pytest.raises(ExportError) as caught:
         open_run(report)
     assert "nsys export --type sqlite --output trace.sqlite trace.nsys-rep" in caught.value.hint
+
+
+def test_a_run_that_nobody_closes_leaves_nothing(export: Path, tmp_path: Path, temporary: Path) -> None:
+    run = open_run(gzipped(export, tmp_path / "trace.sqlite.gz"))
+    assert list(temporary.iterdir())
+    run._opened.source.close()
+    del run
+    gc.collect()
+    assert not list(temporary.iterdir())
 
 
 WRONG = {
