@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,8 @@ def refused(result: Result) -> str:
 
 
 def foreign(path: Path) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE notes (text TEXT)")
-    db.close()
 
 
 def named(generation: str) -> Prepare:

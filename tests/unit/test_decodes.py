@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ SMALL = "vllm-gpt-oss-20b"
 
 
 def kernels(path: Path) -> list[tuple[int, ...]]:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         return db.execute(
             "SELECT globalPid >> 24 & 0xFFFFFF, deviceId, streamId, start FROM CUPTI_ACTIVITY_KIND_KERNEL"
         ).fetchall()
@@ -177,7 +178,7 @@ def test_groups_and_names_select_cases() -> None:
 def test_the_host_side_fits_the_kernels(mutation: str, tmp_path: Path) -> None:
     case = mutated(next(case for case in CLEAN if case.name == "vllm-dense-llama-8b"), mutation)
     labels = generate(case, tmp_path / "a.sqlite", 2)
-    with sqlite3.connect(tmp_path / "a.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as db:
         late = db.execute(
             "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r"
             " ON r.correlationId = k.correlationId WHERE r.start IS NULL OR k.start < r.start"
@@ -200,7 +201,7 @@ def test_the_host_side_fits_the_kernels(mutation: str, tmp_path: Path) -> None:
 def test_module_ranges_hold_the_calls_of_their_kernels(tmp_path: Path) -> None:
     case = mutated(next(case for case in CLEAN if case.name == "trtllm-dense-qwen3-8b"), "module_ranges")
     generate(replace(case, steps=2), tmp_path / "a.sqlite", 2)
-    with sqlite3.connect(tmp_path / "a.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as db:
         counts = dict(
             db.execute(
                 "SELECT s.value, count(*) FROM NVTX_EVENTS n JOIN CUPTI_ACTIVITY_KIND_RUNTIME r"
