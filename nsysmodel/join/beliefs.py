@@ -22,17 +22,8 @@ from nsysmodel.join.vocabulary import KernelClass
 from nsysmodel.model.types import Op
 
 EAGER_CLASSES = frozenset(
-    [
-        "elementwise",
-        "reduce",
-        "copy_cast",
-        "memcpy_memset",
-        "sampling",
-        "router_topk",
-        "embedding",
-        "activation",
-        "other",
-    ]
+    {"elementwise", "reduce", "copy_cast", "memcpy_memset", "sampling", "router_topk"}
+    | {"embedding", "activation", "other"}
 )
 GENERIC_CLASSES = frozenset({"elementwise", "reduce", "copy_cast"})
 GEMM_CLASSES = frozenset({"gemm", "moe_gemm"})
@@ -218,6 +209,7 @@ def costs_of(
     stay = np.full((count, slots + 1), FORBIDDEN)
     extra = np.array([extra_cost(identity.kernel_class) for identity in identities])
     eager = not any(identity.kernel_class.kernel_class in ATTENTION_CLASSES for identity in identities)
+    grouped = any(identity.kernel_class.kernel_class == "moe_gemm" for identity in identities)
     norms = [i.kernel_class for i in identities if i.kernel_class.kernel_class == "norm"]
     fused_norms, residual = bool(norms), any({"residual", "add"} & norm.traits for norm in norms)
     for k, op in enumerate(template.ops):
@@ -228,6 +220,8 @@ def costs_of(
                 cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
             if fused_norms and beliefs[k].generic == "norm" and _prepares(identity.kernel_class, residual):
                 cost = max(cost, 2.0)
+            if grouped and _one_of_many(identity, op):
+                cost = MISFIT
             if _cannot_be(identity, hard_ns):
                 cost = MISFIT
             if cost < MISFIT and not _one_of_many(identity, op):
@@ -289,6 +283,8 @@ def _covers_others(kernel: KernelClass, op: Op, belief: OpBelief) -> bool:
     if not kernel.covers or kernel.kernel_class in GEMM_CLASSES:
         return False
     placed = bool(belief.generic) and belief.generic in kernel.covers
+    if kernel.covers[0] in ("norm", "act") and kernel.kernel_class in op.classes:
+        return False
     return not placed and not _covers(kernel, op, belief)
 
 

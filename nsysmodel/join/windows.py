@@ -32,10 +32,11 @@ def boundaries(start_ns: Ints, end_ns: Ints, last_of: Sequence[int], first_of: S
     busy_until = np.maximum.accumulate(end_ns) if len(end_ns) else end_ns
     offsets: list[int] = []
     for last, first in zip(last_of, first_of, strict=True):
-        candidates = np.arange(last + 1, first + 1)
-        idle = start_ns[candidates] - busy_until[candidates - 1]
+        # Steps that overlap (a straggler of one beside the start of the next) are cut at the next one's start.
+        candidates = np.arange(min(last + 1, first), first + 1)
+        idle = start_ns[candidates] - busy_until[np.maximum(candidates - 1, 0)]
         offsets.append(int(first - candidates[int(idle.argmax())]))
-    spans = np.asarray(first_of) - np.asarray(last_of)
+    spans = np.asarray(first_of, np.int64) - np.asarray(last_of, np.int64)
     result: list[int] = []
     for offset, first, span in zip(offsets, first_of, spans, strict=True):
         alike = [o for o, s in zip(offsets, spans, strict=True) if s == span]
