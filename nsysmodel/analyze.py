@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from nsysmodel.errors import ExportError, HardwareError
+from nsysmodel.errors import ExportError
 from nsysmodel.request import HardwareRequest, Selection
-from nsysmodel.result import Diagnostic, Evaluation, ExportFacts, Verdict
-from nsysmodel.workload import Sourced, Workload, WorkloadRequest
+from nsysmodel.result import Diagnostic, Evaluation, ExportFacts
+from nsysmodel.workload import WorkloadRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from nsysmodel.export.run import Run
-    from nsysmodel.hardware.types import Hardware
     from nsysmodel.join.types import Join
     from nsysmodel.join.vocabulary import Vocabulary
     from nsysmodel.judge.cases import Case
@@ -66,7 +64,7 @@ def evaluate(
                 workload or WorkloadRequest(),
                 hardware or HardwareRequest(),
                 selection or Selection(),
-            )  # fmt: skip
+            )
             for case in cases
         ]
         facts, found = run.facts, list(run.diagnostics)
@@ -184,20 +182,7 @@ def _evaluation(
         model=model_facts(main.model) if spec is not None else None,
         verdict=main.verdict,
         devices=tuple(case.result for case in judged),
-        diagnostics=tuple([*found, *(d for case in judged for d in case.diagnostics)]),
+        diagnostics=(*found, *(d for case in judged for d in case.diagnostics)),
         fits=main.fits,
         command=command,
     )
-
-
-__all__ = [
-    "HardwareError",
-    "Mapping",
-    "Sourced",
-    "Verdict",
-    "Workload",
-    "evaluate",
-    "instances",
-    "replace",
-    "Any",
-]

@@ -61,7 +61,7 @@ class PriceList:
         self._cache: dict[tuple[Bundle, str, str], Price] = {}
 
     def at(self, bundle: Bundle, layer: int) -> Price | None:
-        """The price of one execution in a layer (-1: head or tail); None where the model has no such place."""
+        """Price of one execution in a layer (-1: head or tail); None where the model has no such place."""
         layers = self._model.layers
         kind = layers[layer] if 0 <= layer < len(layers) else ""
         before = layers[layer - 1] if 0 < layer <= len(layers) else (layers[-1] if layer < 0 else "")

@@ -1,0 +1,1 @@
+"""Costs, floors and laws: formulas that know no export."""

@@ -1,4 +1,4 @@
-"""The wheel and the source archive: what they hold, and that the installed program works far from the checkout."""
+"""The wheel and the source archive: what they hold, and that the program works far from the checkout."""
 
 from __future__ import annotations
 
