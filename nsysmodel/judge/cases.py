@@ -14,7 +14,7 @@ from nsysmodel.errors import ExportError
 from nsysmodel.export.joins import launches, ranges_of
 from nsysmodel.join.join import DeviceWork
 from nsysmodel.join.markers import Marker, find_markers
-from nsysmodel.join.types import Ints
+from nsysmodel.join.types import Bools, Ints
 from nsysmodel.request import Selection
 
 if TYPE_CHECKING:
@@ -135,7 +135,9 @@ def _case(run: Run, kernels: pd.DataFrame, global_pid: int, process: int, device
 
 
 def _only(frame: pd.DataFrame, column: str) -> int | None:
-    values = frame[column].unique() if len(frame) else []
+    if not len(frame):
+        return None
+    values = frame[column].unique()
     return int(values[0]) if len(values) == 1 else None
 
 
@@ -156,7 +158,8 @@ def _of_process(frame: pd.DataFrame, global_pid: int) -> pd.DataFrame:
 def _of_thread(frame: pd.DataFrame, global_pid: int) -> pd.DataFrame:
     if not len(frame) or not global_pid:
         return frame
-    return frame[(frame["global_tid"].to_numpy(np.int64) & ~0xFFFFFF) == global_pid]
+    own: Bools = (frame["global_tid"].to_numpy(np.int64) & ~0xFFFFFF) == global_pid
+    return frame[own]
 
 
 def _graph_launch(kernels: pd.DataFrame, activity: Activity) -> Ints:

@@ -27,8 +27,8 @@ def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[Step
         starts = np.array([marker.start_ns for marker in markers])
         described = []
         for step in join.steps:
-            row = first.get(step.index)
-            launch = int(case.work.launch_start_ns[row]) if row is not None else -1
+            opening = first.get(step.index)
+            launch = int(case.work.launch_start_ns[opening]) if opening is not None else -1
             number = int(np.searchsorted(starts, launch, side="right")) - 1
             marker = markers[number] if launch >= 0 and number >= 0 else None
             if marker is None:

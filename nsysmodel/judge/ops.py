@@ -265,18 +265,16 @@ def kernel_uses(
             name=str(key[0]),
             grid="×".join(str(n) for n in key[1:4]),
             block="×".join(str(n) for n in key[4:7]),
-            instances=int(row.size_),
-            total_ns=int(row.sum_),
-            median_ns=int(row.median_),
-            min_ns=int(row.min_),
-            max_ns=int(row.max_),
+            instances=int(row["size"]),
+            total_ns=int(row["sum"]),
+            median_ns=int(row["median"]),
+            min_ns=int(row["min"]),
+            max_ns=int(row["max"]),
             kernel_class=(classes or {}).get(str(key[0]), ""),
             op=op,
-            share=int(row.sum_) / whole if whole else 0.0,
+            share=int(row["sum"]) / whole if whole else 0.0,
         )
-        for key, row in zip(
-            rows.index, rows.rename(columns=lambda c: f"{c}_").itertuples(index=False), strict=True
-        )
+        for key, row in zip(rows.index, rows.to_dict("records"), strict=True)
     )
 
 

@@ -73,18 +73,18 @@ def _lines(
 ) -> tuple[LearnedKernel, ...]:
     frame = case.kernels.iloc[rows]
     lines = []
-    for row, kernel in zip(rows.tolist(), frame.itertuples(index=False), strict=True):
+    for row, kernel in zip(rows.tolist(), frame.to_dict("records"), strict=True):
         code = int(join.labels.op[row])
         label = join.labels.op_labels[code] if code >= 0 else None
         bundle = int(join.labels.bundle[row])
         priced = prices.at(join.labels.bundles[bundle], layer) if bundle >= 0 else None
         lines.append(
             LearnedKernel(
-                name=str(kernel.name),
-                grid=f"{kernel.grid_x}×{kernel.grid_y}×{kernel.grid_z}",
-                stream=int(kernel.stream),
+                name=str(kernel["name"]),
+                grid=f"{kernel['grid_x']}×{kernel['grid_y']}×{kernel['grid_z']}",
+                stream=int(kernel["stream"]),
                 op=label,
-                median_ns=int(kernel.duration_ns),
+                median_ns=int(kernel["duration_ns"]),
                 floor_ns=priced.floor.ns if priced and priced.judged else None,
                 confidence=round(float(join.labels.confidence[row]), 3),
             )

@@ -74,13 +74,13 @@ def _gap_bars(gaps: pd.DataFrame, place: int, window: Window) -> list[TimelineBa
     own = own.loc[lengths.index[: DRAWN // 5]].sort_values("start_ns")
     return [
         TimelineBar(
-            start_ns=int(row.start_ns) - window.start_ns,
-            duration_ns=int(row.end_ns) - int(row.start_ns),
+            start_ns=int(row["start_ns"]) - window.start_ns,
+            duration_ns=int(row["end_ns"]) - int(row["start_ns"]),
             lane="gap",
-            label=str(row.cause),
+            label=str(row["cause"]),
             op=None,
             kind="gap",
-            cause=str(row.cause),
+            cause=str(row["cause"]),
         )
-        for row in own.itertuples()
+        for row in own.to_dict("records")
     ]
