@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nsysmodel.analyze import evaluate
-    from nsysmodel.compare import compare
-    from nsysmodel.estimate import estimate
+    from nsysmodel.comparison import compare
+    from nsysmodel.estimation import estimate
     from nsysmodel.export.run import open_run
 
     __version__: str
 
+# No module may carry the name of one of these: importing it would put the module in the function's place.
 _WHERE = {
     "open_run": "nsysmodel.export.run",
     "evaluate": "nsysmodel.analyze",
-    "compare": "nsysmodel.compare",
-    "estimate": "nsysmodel.estimate",
+    "compare": "nsysmodel.comparison",
+    "estimate": "nsysmodel.estimation",
 }
 
 __all__ = ["__version__", "compare", "estimate", "evaluate", "open_run"]

@@ -22,7 +22,7 @@ MOST_LINES = 300
 NEVER_OVER = 500
 MOST_BODY_LINES = 50
 LONGER = {
-    "nsysmodel/estimate.py",
+    "nsysmodel/estimation.py",
     "nsysmodel/join/beliefs.py",
     "nsysmodel/result.py",
 }

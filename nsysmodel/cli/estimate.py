@@ -171,7 +171,7 @@ def _model(
     acceptance: float | None,
 ) -> str:
     """One estimate, or a sweep."""
-    from nsysmodel.estimate import estimate
+    from nsysmodel.estimation import estimate
     from nsysmodel.model import load
 
     spec = load(model)
@@ -248,7 +248,7 @@ def _counts(
     kind: str, params: float, active: float | None, gpus: int | None, device: Any, flags: dict[str, Any]
 ) -> str:
     """The one-line check from two counts."""
-    from nsysmodel.estimate import from_counts
+    from nsysmodel.estimation import from_counts
     from nsysmodel.theory import formats
 
     fmt = formats.parse(flags.get("quant") or flags.get("dtype") or "bf16")

@@ -12,7 +12,7 @@ from nsysmodel.cli.estimate import command as estimate_command
 from nsysmodel.cli.estimate import values
 from nsysmodel.cli.model import command as model_command
 from nsysmodel.errors import HardwareError, ModelError, OutputError, WorkloadError
-from nsysmodel.estimate import accepted_tokens, estimate, from_counts
+from nsysmodel.estimation import accepted_tokens, estimate, from_counts
 from nsysmodel.hardware.resolve import resolve
 
 

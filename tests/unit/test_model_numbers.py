@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmodel.estimate import Estimate, estimate
+from nsysmodel.estimation import Estimate, estimate
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.model import bundled, load, resolve_workload
 from nsysmodel.theory import formats

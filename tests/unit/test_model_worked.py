@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmodel.estimate import estimate
+from nsysmodel.estimation import estimate
 from nsysmodel.model import LayeredSpec, bundled, load
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
