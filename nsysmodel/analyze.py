@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nsysmodel.judge.cases import Case
     from nsysmodel.judge.judged import Judged
     from nsysmodel.model import ModelSpec
+    from nsysmodel.result_what_if import WhatIf
 
 
 def evaluate(
@@ -47,6 +48,24 @@ def evaluate(
         ModelError: the model does not exist or is wrong.
         HardwareError: a model is given and nothing is known of the GPU.
     """
+    return evaluate_cases(
+        export, model, workload=workload, hardware=hardware, selection=selection, command=command
+    )[0]
+
+
+def evaluate_cases(
+    export: str | os.PathLike[str] | Run,
+    model: str | ModelSpec | None = None,
+    *,
+    workload: WorkloadRequest | None = None,
+    hardware: HardwareRequest | None = None,
+    selection: Selection | None = None,
+    command: str = "",
+) -> tuple[Evaluation, Sequence[tuple[Case, Judged]]]:
+    """As `evaluate`, with the rows of each process and device and how they were joined.
+
+    `instance_rows` and `tracks` make frames of the second value, without reading the export again.
+    """
     from nsysmodel.export.run import Run, open_run
     from nsysmodel.judge.judged import judge_case
 
@@ -71,7 +90,7 @@ def evaluate(
     finally:
         if run is not export:
             run.close()
-    return _evaluation(facts, found, judged, spec, command)
+    return _evaluation(facts, found, judged, spec, command), list(zip(cases, judged, strict=True))
 
 
 def instances(
@@ -90,27 +109,30 @@ def instances(
     Raises:
         ExportError, ModelError, HardwareError: as `evaluate`.
     """
+    pairs = evaluate_cases(export, model, workload=workload, hardware=hardware, selection=selection)[1]
+    return instance_rows(pairs)
+
+
+def instance_rows(pairs: Sequence[tuple[Case, Judged]]) -> pd.DataFrame:
+    """The rows that `instances` gives, from what `evaluate_cases` found."""
     import pandas as pd
 
-    from nsysmodel.export.run import Run, open_run
-    from nsysmodel.judge.judged import judge_case
-
-    spec = _spec(model)
-    run = export if isinstance(export, Run) else open_run(export)
-    try:
-        vocabulary = _vocabulary()
-        frames = []
-        for case in _cases(run, selection or Selection()):
-            judged = judge_case(
-                run, case, spec, vocabulary, workload or WorkloadRequest(),
-                hardware or HardwareRequest(), selection or Selection(),
-            )  # fmt: skip
-            frames.append(_labelled(case, judged.join))
-    finally:
-        if run is not export:
-            run.close()
-    whole = pd.concat(frames, ignore_index=True) if frames else run.kernels()
+    frames = [_labelled(case, judged.join) for case, judged in pairs]
+    whole = pd.concat(frames, ignore_index=True)
     return whole.sort_values(["start_ns", "end_ns"], kind="stable", ignore_index=True)
+
+
+def tracks(pairs: Sequence[tuple[Case, Judged]]) -> list[tuple[str, pd.DataFrame]]:
+    """Title and track rows (see `judge.tracks`) of each process and device of `evaluate_cases`."""
+    from nsysmodel.judge.tracks import tracks_of
+
+    return [
+        (
+            f"{judged.result.name}, device {case.device} of process {case.process}",
+            tracks_of(case, judged.join, judged=judged.verdict.status == "ok"),
+        )
+        for case, judged in pairs
+    ]
 
 
 def _labelled(case: Case, join: Join) -> pd.DataFrame:
@@ -185,4 +207,19 @@ def _evaluation(
         diagnostics=(*found, *(d for case in judged for d in case.diagnostics)),
         fits=main.fits,
         command=command,
+        what_if=_what_if(spec, main),
     )
+
+
+def _what_if(spec: ModelSpec | None, judged: Judged) -> WhatIf | None:
+    """Floors of other workloads, where the step was judged by a layered model."""
+    from nsysmodel.judge.what_if import what_if
+    from nsysmodel.model import LayeredSpec
+    from nsysmodel.model.types import StepModel
+
+    model, workload, hardware = judged.model, judged.workload, judged.hardware
+    if judged.verdict.status != "ok" or hardware is None or workload is None:
+        return None
+    if not isinstance(spec, LayeredSpec) or not isinstance(model, StepModel):
+        return None
+    return what_if(spec, model, workload, hardware, judged.result.ops)

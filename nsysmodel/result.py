@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from nsysmodel.result_what_if import WhatIf
+
 SCHEMA = "nsysmodel.report/1"
 
 GraphMode = Literal["none", "node", "graph", "mixed"]
@@ -158,6 +160,8 @@ class KernelUse:
     kernel_class: str = ""
     op: str | None = None
     share: float = 0.0
+    launch_skip: int | None = None
+    """Launches of the same kernel, by name, in the capture before the first of these in a used step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,11 +388,14 @@ class Evaluation:
     fits: tuple[Mapping[str, Any], ...] = ()
     """Bundled models whose structure fits, where no model was given or the given one does not fit."""
     command: str = ""
+    what_if: WhatIf | None = None
+    """Floors of other workloads for the first device; None where nothing is judged or the model is flat."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract, ready for `json.dumps`."""
         body: dict[str, Any] = {"schema": SCHEMA, "tool": {"version": self.version, "command": self.command}}
-        for name in ("export", "hardware", "workload", "model", "verdict", "devices", "diagnostics", "fits"):
+        names = ("export", "hardware", "workload", "model", "verdict", "devices", "diagnostics", "fits")
+        for name in (*names, "what_if"):
             body[name] = _plain(getattr(self, name))
         return body
 

@@ -35,6 +35,11 @@ SUFFIX = {"html": ".html", "markdown": ".md", "json": ".json", "csv": ".csv", "p
 @selection_options
 @output_options("html", "markdown", "json", "csv", "parquet", default="html")
 @click.option("--json", "json_file", metavar="FILE", help="Write the JSON beside the report, too.")
+@click.option(
+    "--perfetto",
+    metavar="FILE",
+    help="Write a trace for ui.perfetto.dev, too: steps, layers, ops, streams, idle. FILE.gz is compressed.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
@@ -48,6 +53,7 @@ def command(
     output: str | None,
     force: bool,
     json_file: str | None,
+    perfetto: str | None,
     quiet: bool,
 ) -> None:
     """Judge EXPORT against a model and write a report.
@@ -63,23 +69,31 @@ def command(
     chosen = chosen_format(output_format, output, "html")
     target = output or _default_target(export, chosen)
     check_writable(target, force=force, named=output is not None)
-    if json_file is not None:
-        check_writable(json_file, force=force, named=True)
-    from nsysmodel.analyze import evaluate
+    for beside in (json_file, perfetto):
+        if beside is not None:
+            check_writable(beside, force=force, named=True)
+    from nsysmodel.analyze import evaluate_cases
 
-    evaluation = evaluate(
+    evaluation, cases = evaluate_cases(
         export,
         model,
         workload=workload,
         hardware=hardware,
         selection=selection,
-        command=_command_line(export, model, output, json_file, *hardware.files),
+        command=_command_line(export, model, output, json_file, perfetto, *hardware.files),
     )
     write_output(target, _rendered(evaluation, chosen), force=force, named=output is not None)
     if json_file is not None:
         from nsysmodel.report import render_json
 
         write_output(json_file, render_json(evaluation), force=force, named=True)
+    if perfetto is not None:
+        from nsysmodel.analyze import tracks
+        from nsysmodel.report.perfetto import TrackSet, render_trace
+
+        sets = [TrackSet(title, rows) for title, rows in tracks(cases)]
+        trace = render_trace(sets, compress=perfetto.endswith(".gz"))
+        write_output(perfetto, trace, force=force, named=True)
     if not quiet:
         _tell(ctx, evaluation, target)
 

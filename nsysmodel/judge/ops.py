@@ -11,8 +11,9 @@ from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Bools, Bundle, Ints, Join
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.uses import earlier_launches, kernel_uses
 from nsysmodel.model.types import Op, StepModel
-from nsysmodel.result import KernelUse, OpRow
+from nsysmodel.result import OpRow
 from nsysmodel.theory.cost import Cost, fused, total
 from nsysmodel.theory.floor import Floor, floor_of
 
@@ -135,6 +136,7 @@ def op_rows(
     inside = np.isin(labels.step, used)
     duration = case.kernels["duration_ns"].to_numpy(np.int64)
     kernel_time = int(duration[inside].sum())
+    earlier = earlier_launches(case)
     rows = []
     for code, label in enumerate(labels.op_labels):
         if label not in priced or label not in measured_total:
@@ -153,6 +155,7 @@ def op_rows(
                 len(used),
                 kernel_time,
                 layers,
+                earlier,
             )
         )
     return tuple(
@@ -172,6 +175,7 @@ def _row(
     steps: int,
     kernel_time: int,
     layers: int,
+    earlier: Ints,
 ) -> OpRow:
     labels, duration = join.labels, case.kernels["duration_ns"].to_numpy(np.int64)
     own = duration[mask]
@@ -216,7 +220,7 @@ def _row(
         p05_ns=int(np.percentile(executions, 5)) if len(executions) else 0,
         p95_ns=int(np.percentile(executions, 95)) if len(executions) else 0,
         formula=priced.op.formula,
-        kernels=kernel_uses(case, mask, op=label, limit=KERNEL_ROWS),
+        kernels=kernel_uses(case, mask, op=label, limit=KERNEL_ROWS, earlier=earlier),
         layers_ns=_by_layer(labels.layer[mask], own, layers, steps),
     )
 
@@ -239,43 +243,6 @@ def _by_layer(layer: Ints, duration: Ints, layers: int, steps: int) -> tuple[flo
     sums = np.zeros(layers, np.int64)
     np.add.at(sums, layer[inner], duration[inner])
     return tuple(float(value) / steps for value in sums)
-
-
-def kernel_uses(
-    case: Case,
-    mask: Bools | Ints,
-    *,
-    op: str | None = None,
-    limit: int | None = None,
-    classes: Mapping[str, str] | None = None,
-) -> tuple[KernelUse, ...]:
-    """Kernels by name and launch shape, most time first."""
-    frame = case.kernels[mask]
-    if not len(frame):
-        return ()
-    shape = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
-    groups = frame.groupby(shape, observed=True, sort=False)["duration_ns"]
-    table = groups.agg(["size", "sum", "median", "min", "max"]).sort_values(
-        ["sum", "size"], ascending=False, kind="stable"
-    )
-    whole = int(frame["duration_ns"].sum())
-    rows = table.head(limit) if limit else table
-    return tuple(
-        KernelUse(
-            name=str(key[0]),
-            grid="×".join(str(n) for n in key[1:4]),
-            block="×".join(str(n) for n in key[4:7]),
-            instances=int(row["size"]),
-            total_ns=int(row["sum"]),
-            median_ns=int(row["median"]),
-            min_ns=int(row["min"]),
-            max_ns=int(row["max"]),
-            kernel_class=(classes or {}).get(str(key[0]), ""),
-            op=op,
-            share=int(row["sum"]) / whole if whole else 0.0,
-        )
-        for key, row in zip(rows.index, rows.to_dict("records"), strict=True)
-    )
 
 
 def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -> dict[str, int]:
