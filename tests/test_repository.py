@@ -58,6 +58,11 @@ def test_modules_are_short() -> None:
     assert max(lines.values()) <= NEVER_OVER
 
 
+def test_every_folder_of_modules_is_a_package() -> None:
+    folders = {path.parent for path in modules()}
+    assert not [short(folder) for folder in folders if not (folder / "__init__.py").exists()]
+
+
 def test_functions_are_short() -> None:
     long = []
     for path in modules():

@@ -1,0 +1,1 @@
+"""Two results side by side: what changed, and whether more than chance."""
