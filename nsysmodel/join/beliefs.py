@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -28,6 +28,8 @@ EAGER_CLASSES = frozenset(
 GENERIC_CLASSES = frozenset({"elementwise", "reduce", "copy_cast"})
 GEMM_CLASSES = frozenset({"gemm", "moe_gemm"})
 ATTENTION_CLASSES = frozenset({"attention_decode", "attention_prefill"})
+DENSE_TWIN = {"gate_up_proj": "moe_gate_up", "act": "moe_act", "down_proj": "moe_down"}
+"""Names that speak of experts are used for dense layers, too."""
 COLLECTIVE_CLASSES = frozenset({"allreduce", "allgather", "alltoall"})
 SCATTERS = frozenset({"moe_combine", "attn_allreduce", "mlp_allreduce"})
 """Collective ops that a reduce-scatter may serve; an all-gather serves the others."""
@@ -74,14 +76,16 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def orders() -> Orders:
-    """Alternative orders of ops, from `data/ops.yaml`."""
+def orders(ids: Collection[str]) -> tuple[Orders, ...]:
+    """The orders in which engines may run the ops `ids`, the model's own first; from `data/ops.yaml`."""
     table = _table()
-    return Orders(
-        alternatives=tuple((frozenset(a["ops"]), frozenset(a["before"])) for a in table["alternatives"]),
-        loops=tuple((str(loop["from"]), str(loop["to"])) for loop in table["loops"]),
-        loop_cost=float(table["loop_cost"]),
-    )
+    loops = tuple((str(loop["from"]), str(loop["to"])) for loop in table["loops"])
+    found = [Orders(loops=loops, loop_cost=float(table["loop_cost"]))]
+    for entry in table["alternatives"]:
+        moved = frozenset(entry["ops"])
+        if moved & set(ids):
+            found += [replace(found[0], moved=moved, before=b) for b in entry["before"] if b in ids]
+    return tuple(found)
 
 
 def op_belief(op: Op) -> OpBelief:
@@ -219,12 +223,13 @@ def costs_of(
             if op.pattern:
                 cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
             if fused_norms and beliefs[k].generic == "norm" and _prepares(identity.kernel_class, residual):
-                cost = max(cost, 2.0)
+                cost = MISFIT
             if grouped and _one_of_many(identity, op):
                 cost = MISFIT
             if _cannot_be(identity, hard_ns):
                 cost = MISFIT
-            if cost < MISFIT and not _one_of_many(identity, op):
+            fused = len(identity.kernel_class.covers) > 1
+            if cost < MISFIT and not fused and not _one_of_many(identity, op):
                 cost += physics_cost(identity.median_ns, floor_ns, hard_ns)
             enter[i, k] = cost
             stay[i, k] = stay_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)
@@ -297,7 +302,7 @@ def _speaks_against(kernel: KernelClass, belief: OpBelief) -> bool:
 
 def _covers(kernel: KernelClass, op: Op, belief: OpBelief) -> bool:
     """True where the vocabulary says that this kernel does this op."""
-    if op.id in kernel.covers:
+    if op.id in kernel.covers or DENSE_TWIN.get(op.id) in kernel.covers:
         return True
     return bool(belief.generic) and op.id != "qk_norm" and belief.generic in kernel.covers
 

@@ -18,7 +18,7 @@ from nsysmodel.join.markers import Marker, step_of_launches
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
 from nsysmodel.join.steps import number_steps
 from nsysmodel.join.streams import attach_sides, side_runs
-from nsysmodel.join.template import cyclic, linear
+from nsysmodel.join.template import Orders, cyclic, linear
 from nsysmodel.join.types import Ints, Join, Labels, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.join.windows import boundaries, judge
@@ -26,6 +26,8 @@ from nsysmodel.model.types import StepModel
 
 T = TypeVar("T")
 
+SAMPLE = 3000
+"""Kernels on which the order of ops is chosen."""
 NEAR = 2
 """Layers by which a step may be off and still be aligned layer by layer."""
 
@@ -61,14 +63,15 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     order = np.flatnonzero(helps < 0)
     main, sides = side_runs(work.kernels, order)
     skips = skip_costs((op for _, op in model.places()), side_streams=bool(sides))
-    template = cyclic(model, skips, orders())
+    order_of = _order_of_ops(model, hardware, sequence, main, skips)
+    template = cyclic(model, skips, order_of)
     path, costs, unlearned = align(template, sequence, main, op_floors(template, hardware))
     chain = chain_labels(template, path, costs, sequence.identity[main], sequence.identities)
     if sides:
         order, chain = attach_sides(template, path, unlearned, sequence, main, sides, chain)
     numbered, method = number_steps(work, chain, order)
     odd_kinds = other_kinds(template, model, numbered)
-    chain = _refine(model, hardware, sequence, order, numbered)
+    chain = _refine(model, hardware, sequence, order, numbered, order_of)
     labels = _spread(chain, order, helps, len(work.kernels))
     steps = _windows(work, labels, chain, order)
     kernel_ns, layers_found = _per_step(work.kernels, labels, len(steps))
@@ -82,7 +85,29 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     return Join(labels, tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics)
 
 
-def _refine(model: StepModel, hardware: Hardware, sequence: Sequence, order: Ints, chain: Chain) -> Chain:
+def _order_of_ops(
+    model: StepModel, hardware: Hardware, sequence: Sequence, rows: Ints, skips: dict[str, float]
+) -> Orders:
+    """The order of ops that explains the kernels best, of those that engines are known to use."""
+    options = orders({op.id for _, op in model.places()})
+    if len(options) == 1:
+        return options[0]
+    costs = []
+    for option in options:
+        template = cyclic(model, skips, option)
+        path, _, _ = align(template, sequence, rows[:SAMPLE], op_floors(template, hardware))
+        costs.append(path.cost)
+    return options[costs.index(min(costs))]
+
+
+def _refine(
+    model: StepModel,
+    hardware: Hardware,
+    sequence: Sequence,
+    order: Ints,
+    chain: Chain,
+    order_of: Orders,
+) -> Chain:
     """Align a step layer by layer where the free count of layers came out a little off."""
     steps = np.unique(chain.step[chain.step >= 0])
     if not len(steps):
@@ -92,7 +117,7 @@ def _refine(model: StepModel, hardware: Hardware, sequence: Sequence, order: Int
     off = steps[(found != expected) & (np.abs(found - expected) <= NEAR)]
     if not len(off):
         return chain
-    template = linear(model, skip_costs([op for _, op in model.places()]), orders())
+    template = linear(model, skip_costs([op for _, op in model.places()]), order_of)
     floors = op_floors(template, hardware)
     names = list(chain.labels)
     op, layer = chain.op.copy(), chain.layer.copy()

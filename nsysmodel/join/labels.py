@@ -102,11 +102,9 @@ def chain_labels(
     served = np.flatnonzero(path.slot >= 0)
     until = _next_slots(template, path, served)
     before = _left_behind(path, served)
-    keys = np.stack(
-        [chain[served], path.group[served], path.slot[served], path.came_from[served], path.stayed[served], until,
-         before[:, 0], before[:, 1]],
-        axis=1,
-    )  # fmt: skip
+    own = (path.group, path.slot, path.came_from, path.stayed)
+    columns = [chain[served], *(array[served] for array in own), until, before[:, 0], before[:, 1]]
+    keys = np.stack(columns, axis=1)
     if len(served):
         unique, inverse = np.unique(keys, axis=0, return_inverse=True)
         found = [serves(template, identities[k[0]], *k[1:]) for k in unique.tolist()]

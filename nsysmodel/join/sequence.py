@@ -52,7 +52,7 @@ def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
     keys = [names.cat.codes.to_numpy(np.int64)]
     keys += [kernels[column].to_numpy(np.int64) for column in ("grid_x", "grid_y", "grid_z", "block_x")]
     table = pd.DataFrame(dict(enumerate(keys)))
-    launch = table.groupby(list(table.columns), sort=False).ngroup().to_numpy(np.int64)
+    launch: Ints = table.groupby(list(table.columns), sort=False).ngroup().to_numpy(np.int64)
     duration = kernels["duration_ns"].to_numpy(np.int64)
     identity = _split_by_duration(launch, duration)
     count = int(identity.max()) + 1 if len(identity) else 0

@@ -26,7 +26,7 @@ OUTSIDE = 0.4
 class Group:
     """A run of slots. `layer` is its layer number, or -1; `kind` is `head`, `tail` or a layer kind.
 
-    `positions` are the places of `ops` in the model: an op with two alternative slots has one place.
+    `positions` are the places of `ops` in the model, whose order may be another.
     """
 
     kind: str
@@ -76,20 +76,27 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Orders that engines differ in; see `data/ops.yaml`."""
+    """One order in which an engine may run the ops of a layer; see `data/ops.yaml`.
 
-    alternatives: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    Attributes:
+        loops: (from, to): ways back from one op to an earlier one, each for `loop_cost`.
+        moved, before: ops that run earlier than in the model, before the op `before`.
+    """
+
     loops: tuple[tuple[str, str], ...] = ()
     loop_cost: float = 0.0
+    moved: frozenset[str] = frozenset()
+    before: str = ""
 
     def group(self, kind: str, layer: int, ops: Sequence[Op]) -> Group:
-        """A group with alternative slots before the ops that they may precede."""
-        slots: list[int] = []
-        for position, op in enumerate(ops):
-            for ids, before in self.alternatives:
-                if op.id in before:
-                    slots += [w for w, other in enumerate(ops) if other.id in ids and w > position]
-            slots.append(position)
+        """A group with the moved ops at their other place, where the group has that place."""
+        slots = list(range(len(ops)))
+        target = next((w for w, op in enumerate(ops) if op.id == self.before), None)
+        if target is not None:
+            late = [w for w in slots if ops[w].id in self.moved and w > target]
+            slots = (
+                [w for w in slots if w < target] + late + [w for w in slots if w >= target and w not in late]
+            )
         return Group(kind, layer, tuple(ops[w] for w in slots), tuple(slots))
 
     def ways_back(self, groups: Sequence[Group]) -> tuple[tuple[int, int, int, float], ...]:
@@ -198,7 +205,5 @@ def _slots(groups: Sequence[Group], skip_cost: dict[str, float]) -> tuple[Ints, 
                 seen[id(op)] = len(ops)
                 ops.append(op)
             slot_op[g, w] = seen[id(op)]
-            # Of two alternative slots only one is served; the cost of serving neither is on the last one.
-            alternative = group.positions[w] in group.positions[w + 1 :]
-            skip[g, w] = 0.0 if alternative else skip_cost[op.id]
+            skip[g, w] = skip_cost[op.id]
     return slot_op, tuple(ops), skip

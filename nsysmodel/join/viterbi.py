@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from nsysmodel.join.template import FORBIDDEN, Template
 from nsysmodel.join.types import Bools, Floats, Ints
@@ -102,7 +103,7 @@ def _trace(
     template: Template,
     costs: Costs,
     sequence: Ints,
-    history: Floats,
+    history: npt.NDArray[np.float32],
     end: int,
     cost: float,
     pre: Floats,

@@ -32,7 +32,7 @@ def boundaries(start_ns: Ints, end_ns: Ints, last_of: Sequence[int], first_of: S
     busy_until = np.maximum.accumulate(end_ns) if len(end_ns) else end_ns
     offsets: list[int] = []
     for last, first in zip(last_of, first_of, strict=True):
-        # Steps that overlap (a straggler of one beside the start of the next) are cut at the next one's start.
+        # Steps that overlap (a straggler beside the next one's start) are cut at the start of the next one.
         candidates = np.arange(min(last + 1, first), first + 1)
         idle = start_ns[candidates] - busy_until[np.maximum(candidates - 1, 0)]
         offsets.append(int(first - candidates[int(idle.argmax())]))
