@@ -125,6 +125,8 @@ def chain_labels(
         bundle[run] = _intern(places, tuple((_region(group), group.positions[w]) for w in inside))
         first[run] = False
         first[run[0]] = True
+    trailing = _trailing_copies(template, path, served, chain, identities)
+    op[trailing], bundle[trailing], first[trailing], confidence[trailing] = -1, -1, False, 0.0
     return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places), path.group)
 
 
@@ -158,6 +160,19 @@ def _left_behind(path: Path, served: Ints) -> Ints:
         result[entering, 0] = path.group[served[entering - 1]]
         result[entering, 1] = path.slot[served[entering - 1]]
     return result
+
+
+def _trailing_copies(
+    template: Template, path: Path, served: Ints, chain: Ints, identities: tuple[Identity, ...]
+) -> Ints:
+    """Copies that end an attention: they lay its result out for the next op, and no op expects them."""
+    copies = np.array([identity.kernel_class.kernel_class == "copy_cast" for identity in identities], bool)
+    attention = np.array([op.id == "attention" for op in template.ops] + [False], bool)
+    is_attention = attention[template.slot_op[path.group[served], path.slot[served]]]
+    leaves = np.ones(len(served), bool)
+    if len(served) > 1:
+        leaves[:-1] = ~path.stayed[served[1:]]
+    return served[is_attention & leaves & path.stayed[served] & copies[chain[served]]]
 
 
 def _next_slots(template: Template, path: Path, served: Ints) -> Ints:

@@ -96,5 +96,9 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
         share = units.percent(idle / device.window_total_ns)
         reasons.append(f"The device idles {units.ns(idle / steps)} a step ({share}).")
     unclaimed = 1 - device.coverage.kernel_time_modeled
-    reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
+    if unclaimed > 0.0005:
+        reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
+    lacking = [row.op for row in device.missing if row.op in ("lm_head", "sampling", "embedding")]
+    if "lm_head" in lacking:
+        reasons.append("The pass ends before the LM head; its floor is part of what the model says.")
     return Verdict("ok", headline, tuple(reasons))
