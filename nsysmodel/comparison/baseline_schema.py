@@ -88,7 +88,8 @@ def parse(data: Any, name: str) -> Snapshot:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
         raise ExportError(
-            f"{name} is a damaged baseline: {where}: {first['msg']}.", "Save it anew: nsysmodel baseline save."
+            f"{name} is a damaged baseline: {where}: {first['msg']}.",
+            "Save it anew: nsysmodel baseline save.",
         ) from error
     fields = read.model_dump()
     devices = tuple(_device(device) for device in fields.pop("devices"))

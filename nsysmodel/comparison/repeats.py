@@ -90,7 +90,7 @@ def _identities(kernels: pd.DataFrame) -> Ints:
     """A number for each kernel: equal where name and grid are."""
     keys = [kernels["name"].astype("category").cat.codes, kernels["grid_x"], kernels["grid_y"]]
     frame = pd.DataFrame({str(k): np.asarray(key, np.int64) for k, key in enumerate(keys)})
-    return frame.groupby(list(frame.columns), sort=False).ngroup().to_numpy(np.int64)
+    return np.asarray(frame.groupby(list(frame.columns), sort=False).ngroup(), np.int64)
 
 
 def _starts(case: Case) -> Ints:

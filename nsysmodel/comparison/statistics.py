@@ -47,7 +47,7 @@ def block_length(steps: int) -> int:
     >>> block_length(7), block_length(16), block_length(1000)
     (1, 2, 10)
     """
-    return max(1, math.floor(steps ** (1 / 3) + 1e-9))
+    return max(1, int(math.exp(math.log(steps) / 3) + 1e-9)) if steps else 1
 
 
 def locate(runs: Sequence[Ints]) -> Location:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,9 @@ class Asked:
     """What is asked of every run of a comparison."""
 
     model: str | ModelSpec | None = None
-    workload: WorkloadRequest = WorkloadRequest()
-    hardware: HardwareRequest = HardwareRequest()
-    selection: Selection = Selection()
+    workload: WorkloadRequest = field(default_factory=WorkloadRequest)
+    hardware: HardwareRequest = field(default_factory=HardwareRequest)
+    selection: Selection = field(default_factory=Selection)
 
 
 def snapshot(export: str | os.PathLike[str] | Run | Snapshot, asked: Asked) -> Snapshot:

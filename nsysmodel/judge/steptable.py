@@ -94,7 +94,7 @@ def _codes(case: Case, join: Join, judged: bool) -> tuple[Ints, list[tuple[str, 
     code = names.cat.codes.to_numpy(np.int64) + len(ops)
     if judged:
         code = np.where(join.labels.op >= 0, join.labels.op, code)
-    return code, [*ops, *(("kernel", str(name)) for name in names.cat.categories)]
+    return np.asarray(code, np.int64), [*ops, *(("kernel", str(name)) for name in names.cat.categories)]
 
 
 def _window_of(case: Case, windows: Sequence[Window]) -> Ints:
