@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from nsysmodel.result_what_if import WhatIf
 
 
+AUTO = "auto"
+"""In place of a model: the one bundled model whose structure fits the export."""
+
+
 def evaluate(
     export: str | os.PathLike[str] | Run,
     model: str | ModelSpec | None = None,
@@ -36,8 +40,8 @@ def evaluate(
 
     Args:
         export: path of an export, or an opened run.
-        model: bundled name, path of a model file or `config.json`, or a loaded model; None to show what
-            needs no model.
+        model: bundled name, path of a model file or `config.json`, or a loaded model; `auto` for the one
+            bundled model that fits; None to show what needs no model.
         workload: what is known of the workload; the rest is read from the export, inferred, or assumed.
         hardware: the GPU that the floors are for, where it is not the export's own.
         selection: which part of the export is judged.
@@ -67,13 +71,19 @@ def evaluate_cases(
     `instance_rows` and `tracks` make frames of the second value, without reading the export again.
     """
     from nsysmodel.export.run import Run, open_run
-    from nsysmodel.judge.judged import judge_case
+    from nsysmodel.judge.judged import hardware_of, judge_case
 
-    spec = _spec(model)
+    spec = None if model == AUTO else _spec(model)
     run = export if isinstance(export, Run) else open_run(export)
     try:
         vocabulary = _vocabulary()
         cases = _cases(run, selection or Selection())
+        if model == AUTO:
+            from nsysmodel.judge.fits import choose
+
+            spec = choose(
+                cases[0], vocabulary, hardware_of(cases[0], hardware or HardwareRequest(), needed=False)
+            )
         judged = [
             judge_case(
                 run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clusters import describe_steps, select_steps
 from nsysmodel.judge.device import Theory, device_result
+from nsysmodel.judge.fits import fit_facts, fitting
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
 from nsysmodel.judge.ops import PriceList, price
@@ -61,7 +62,7 @@ def judge_case(
     Raises:
         HardwareError: a model is given and nothing is known of the GPU.
     """
-    hardware = _hardware(case, hardware_request, needed=spec is not None)
+    hardware = hardware_of(case, hardware_request, needed=spec is not None)
     name = case.gpu.name if case.gpu is not None else (hardware.name if hardware else "unknown GPU")
     hidden = _hidden(run, case)
     if spec is None or hidden or hardware is None or not len(case.kernels):
@@ -71,7 +72,12 @@ def judge_case(
     return _layered(case, spec, hardware, vocabulary, name, request, selection)
 
 
-def _hardware(case: Case, request: HardwareRequest, *, needed: bool) -> Hardware | None:
+def hardware_of(case: Case, request: HardwareRequest, *, needed: bool) -> Hardware | None:
+    """The device that the floors are for; None where nothing is known of it and nothing needs it.
+
+    Raises:
+        HardwareError: it is needed, or was named, and is not known.
+    """
     overrides = Overrides.parse(
         bandwidth=request.bandwidth, peaks=request.peaks, clock=request.clock, files=request.files
     )
@@ -112,7 +118,8 @@ def _unjudged(
         verdict = Verdict("cannot_judge", "Cannot judge: the export holds no kernel of this device.")
     else:
         verdict = _plain_verdict(result)
-    return Judged(result, verdict, join, hardware)
+    fits = () if hidden is not None or asked else fit_facts(fitting(case, vocabulary, hardware))
+    return Judged(result, verdict, join, hardware, fits=fits)
 
 
 def _plain_verdict(result: DeviceResult) -> Verdict:
@@ -185,7 +192,7 @@ def _layered(
     if not refusals:
         prices = PriceList(model, hardware)
         inside = np.isin(join.labels.step, [step.index for step in join.used])
-        theory = Theory(model, hardware, price(prices, join, inside), prices)
+        theory = Theory(model, hardware, price(prices, join, inside), prices, _builder(spec, hardware))
         result = device_result(case, join, theory, vocabulary, judged=True, name=name)
         reason = impossible(result.ops, hardware, workload)
         if not reason:
@@ -196,6 +203,11 @@ def _layered(
     result = device_result(case, join, theory, vocabulary, judged=False, name=name)
     verdict = Verdict("cannot_judge", f"Cannot judge: {refusals[0]}", tuple(refusals[1:]))
     return Judged(result, verdict, join, hardware, workload, model, tuple(notes))
+
+
+def _builder(spec: LayeredSpec, hardware: Hardware) -> Callable[[Workload], StepModel]:
+    """The same model for another workload."""
+    return lambda workload: spec.build(workload, hardware)
 
 
 def _resolve(request: WorkloadRequest, spec: LayeredSpec, seen: Observed) -> Workload:
