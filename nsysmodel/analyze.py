@@ -79,7 +79,7 @@ def evaluate_cases(
         vocabulary = _vocabulary()
         cases = _cases(run, selection or Selection())
         if model == AUTO:
-            from nsysmodel.judge.fits import choose
+            from nsysmodel.judge.structure import choose
 
             spec = choose(
                 cases[0], vocabulary, hardware_of(cases[0], hardware or HardwareRequest(), needed=False)

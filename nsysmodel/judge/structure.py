@@ -1,4 +1,4 @@
-"""Which bundled models have the structure that an export shows: attention, recurrent and expert layers a step."""
+"""Which bundled models have the structure that an export shows: layers of each sort in a step."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Fit:
 
 
 def seen_structure(case: Case, vocabulary: Vocabulary) -> tuple[Structure, float] | None:
-    """Structure of the median step and its duration; None where steps or attention kernels are not told apart."""
+    """Structure of the median step and its duration; None where steps or attention kernels do not show."""
     if not len(case.kernels):
         return None
     join: Join = plain_join(case)
@@ -150,7 +150,7 @@ def choose(case: Case, vocabulary: Vocabulary, hardware: Hardware | None) -> Lay
             "Their sizes decide, and only you know them: name one with --model.",
         )
     raise ModelError(
-        "No bundled model has the structure of this export, or its steps cannot be told apart without a model.",
+        "No bundled model has the structure of this export, or its steps cannot be told without a model.",
         "Name a model with --model: a bundled one (`nsysmodel model list`), a config.json, or a model file.",
     )
 
