@@ -18,6 +18,7 @@ from nsysmodel.errors import NsysModelError
 COMMANDS = {
     "report": "Judge an export against a model and write a report.",
     "inspect": "Show what is in an export, what is missing, and how to capture it better.",
+    "batch": "Judge many exports: a report each, an index page, one table of all ops.",
     "kernels": "List kernels by name, op, stream, …, or one row per instance.",
     "memory": "List copies and memsets with their effective bandwidth.",
     "estimate": "Compute the floors of a model on a GPU; needs no export.",
