@@ -18,11 +18,11 @@ from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clusters import describe_steps, select_steps
 from nsysmodel.judge.device import Theory, device_result
-from nsysmodel.judge.structure import fit_facts, fitting
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
 from nsysmodel.judge.ops import PriceList, price
 from nsysmodel.judge.plainsteps import plain_join
+from nsysmodel.judge.structure import fit_facts, fitting
 from nsysmodel.judge.verdict import impossible, verdict_of
 from nsysmodel.model import FlatSpec, LayeredSpec, ModelSpec, resolve_workload
 from nsysmodel.model.types import FlatModel, StepModel
