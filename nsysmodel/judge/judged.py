@@ -13,6 +13,7 @@ from nsysmodel.export.run import Run
 from nsysmodel.hardware.resolve import Overrides, resolve
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.join import join_device
+from nsysmodel.join.names import normalise
 from nsysmodel.join.types import Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
@@ -138,8 +139,14 @@ def _plain_verdict(result: DeviceResult) -> Verdict:
     reasons = [f"Idle: {units.ns(idle)} in all."]
     if result.kernels:
         top = result.kernels[0]
-        reasons.append(f"Most kernel time ({units.percent(top.share)}): {top.name[:80]}.")
+        reasons.append(f"Most kernel time ({units.percent(top.share)}): {_short(top.name)}.")
     return Verdict("cannot_judge", headline, tuple(reasons))
+
+
+def _short(name: str) -> str:
+    """A kernel's name for a sentence: without its template where that makes it long."""
+    found = normalise(name)
+    return found.text if len(found.text) <= 72 else found.base[:72]
 
 
 def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary, name: str) -> Judged:
