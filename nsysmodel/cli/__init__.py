@@ -21,6 +21,7 @@ COMMANDS = {
     "batch": "Judge many exports: a report each, an index page, one table of all ops.",
     "kernels": "List kernels by name, op, stream, …, or one row per instance.",
     "memory": "List copies and memsets with their effective bandwidth.",
+    "compare": "Set runs side by side: what got faster or slower, and what is noise.",
     "estimate": "Compute the floors of a model on a GPU; needs no export.",
     "model": "List, show, check and start model files.",
     "hardware": "List and show GPUs; compute peaks from SMs, FLOP per cycle and clock.",

@@ -89,7 +89,7 @@ def build(
         verdict=verdict(pairs, ops, reasons),
         pairs=tuple(pairs),
         ops=tuple(ops),
-        diagnostics=(*comparable.notes(a, b), *lonely),
+        diagnostics=(*comparable.notes(a, b), *comparable.pairing_notes(ops), *lonely),
         command=command,
     )
 

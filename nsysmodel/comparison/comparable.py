@@ -7,6 +7,7 @@ from typing import Any
 
 from nsysmodel import units
 from nsysmodel.comparison.measuring import LEAST_STEPS
+from nsysmodel.comparison.result import OpChange
 from nsysmodel.comparison.snapshot import DeviceSnapshot, Snapshot
 from nsysmodel.result import Diagnostic
 
@@ -122,6 +123,17 @@ def common_reason(common_a: float, common_b: float) -> str:
         f"Only {units.percent(common_a)} of A's kernel time and {units.percent(common_b)} of B's is in parts "
         "that both have."
     )
+
+
+def pairing_notes(ops: Sequence[OpChange]) -> Iterator[Diagnostic]:
+    """What a reader must know where kernels were paired by their place."""
+    kernels = [op for op in ops if op.kind in ("op", "kernel") and op.a_parts and op.b_parts]
+    if kernels and all(op.how == "replaced" for op in kernels):
+        yield Diagnostic(
+            "all_replaced", "warning",
+            "No kernel of A is in B: all kernels of a step were set against all, and that both do the same work "
+            "is taken on trust.", "",
+        )  # fmt: skip
 
 
 def notes(a: Sequence[Snapshot], b: Sequence[Snapshot]) -> Iterator[Diagnostic]:
