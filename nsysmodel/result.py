@@ -11,6 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from nsysmodel.result_account import (
+    ClockFacts,
+    CollectiveSummary,
+    LaunchSummary,
+    LinkUse,
+    Reason,
+    RecoverableRow,
+    SmallSummary,
+)
 from nsysmodel.result_what_if import WhatIf
 
 SCHEMA = "nsysmodel.report/1"
@@ -207,6 +216,10 @@ class OpRow:
     kernels: tuple[KernelUse, ...] = ()
     layers_ns: tuple[float, ...] = ()
     """Mean measured ns of this op in each layer; empty for ops of head and tail."""
+    recoverable_80_ns: float | None = None
+    reasons: tuple[Reason, ...] = ()
+    """Hypotheses why it is slow, each with its evidence; never a verdict."""
+    link_use: LinkUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +289,8 @@ class TransferRow:
     link: str = ""
     link_bytes_per_s: float | None = None
     ratio: float | None = None
+    hidden_ns: int = 0
+    explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +360,15 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
+class MedianStep:
+    """The account of the step of median length (the lower one of two); its parts sum to `window_ns`."""
+
+    step: int
+    window_ns: int
+    waterfall: tuple[WaterfallPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceResult:
     """Everything about one process on one device."""
 
@@ -365,6 +389,16 @@ class DeviceResult:
     layers: tuple[LayerHeat, ...] = ()
     learned: tuple[LearnedLayer, ...] = ()
     timeline: Timeline | None = None
+    median_step: MedianStep | None = None
+    recoverable: tuple[RecoverableRow, ...] = ()
+    """Ops by what the step would gain, most first."""
+    small: SmallSummary | None = None
+    """None where the export does not show the fixed cost of a kernel."""
+    launch: LaunchSummary | None = None
+    collectives: tuple[CollectiveSummary, ...] = ()
+    clock: ClockFacts | None = None
+    export_index: int = 0
+    """Which of `Evaluation.exports` this device is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,12 +424,17 @@ class Evaluation:
     command: str = ""
     what_if: WhatIf | None = None
     """Floors of other workloads for the first device; None where nothing is judged or the model is flat."""
+    exports: tuple[ExportFacts, ...] = ()
+    """What was read, one entry per export; `export` is the first."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract, ready for `json.dumps`."""
         body: dict[str, Any] = {"schema": SCHEMA, "tool": {"version": self.version, "command": self.command}}
-        names = ("export", "hardware", "workload", "model", "verdict", "devices", "diagnostics", "fits")
-        for name in (*names, "what_if"):
+        names = (
+            "export", "hardware", "workload", "model", "verdict", "devices", "diagnostics", "fits", "what_if",
+            "exports",
+        )  # fmt: skip
+        for name in names:
             body[name] = _plain(getattr(self, name))
         return body
 

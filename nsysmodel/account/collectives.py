@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,12 @@ from nsysmodel import intervals
 from nsysmodel.account.small import started_in
 from nsysmodel.account.types import KERNEL, Activity, Window, window_spans
 from nsysmodel.intervals import Ints, Spans
+from nsysmodel.result_account import WaitSource
 
-WaitSource = Literal["ranks", "steps"]
+FEWEST_STEPS: Final = 3
+"""With fewer steps the shortest time at a place says nothing about waiting."""
+ABSENT: Final = -1
+"""Duration of an instance that a peer does not have."""
 
 
 class Waits(NamedTuple):
@@ -30,7 +34,8 @@ def waits_by_ranks(durations: Sequence[Ints], rank: int = 0) -> Waits:
     the shortest time over the ranks is what moving the data took.
 
     Args:
-        durations: for each rank, the durations of the same instances in the same order.
+        durations: for each rank, the durations of the same instances in the same order; `ABSENT` where a
+            peer has none.
         rank: the rank to split.
 
     Raises:
@@ -42,7 +47,8 @@ def waits_by_ranks(durations: Sequence[Ints], rank: int = 0) -> Waits:
     if len({values.size for values in durations}) != 1:
         counts = ", ".join(str(values.size) for values in durations)
         raise ValueError(f"the ranks have different numbers of collectives: {counts}")
-    transfer = np.min(np.stack(durations), axis=0)
+    stacked = np.stack(durations)
+    transfer = np.where(stacked == ABSENT, np.iinfo(np.int64).max, stacked).min(axis=0)
     return Waits(transfer, durations[rank] - transfer)
 
 
@@ -75,9 +81,9 @@ class CollectiveRow:
         op: the op.
         count: instances that start in the windows.
         total_ns: their time; `transfer_ns` + `wait_ns`.
-        transfer_ns: time that moving the data took.
+        transfer_ns: time that moving the data took; None where nothing shows it.
         wait_ns: the rest: waiting for peers.
-        wait_source: `ranks` (measured against the peers) or `steps` (estimated from this rank alone).
+        wait_source: `ranks` (measured against the peers), `steps` (estimated from this rank alone) or `none`.
         exposed_ns: what nothing else on the device hides.
         link_bytes: bytes per rank and direction over the link; None where the model does not say.
         bus_bytes_per_s: link bytes / transfer time.
@@ -86,8 +92,8 @@ class CollectiveRow:
     op: str
     count: int
     total_ns: int
-    transfer_ns: int
-    wait_ns: int
+    transfer_ns: int | None
+    wait_ns: int | None
     wait_source: WaitSource
     exposed_ns: int
     link_bytes: float | None
@@ -118,7 +124,7 @@ def collectives(
         op_labels: the ops that `activity.op` indexes.
         link_bytes: the collective ops, each with its bytes per instance, rank and direction.
         peers: for each op, the durations of the same instances on the other ranks, as `instances` orders.
-            An op whose count differs between ranks is estimated from the steps.
+            An op whose count differs between ranks is estimated from the steps, given enough of them.
     """
     rows = []
     spans = window_spans(windows)
@@ -132,8 +138,11 @@ def collectives(
         others = list((peers or {}).get(op, ()))
         if any(values.size != duration.size for values in others):
             others = []
+        source: WaitSource = "ranks" if others else "steps" if len(windows) >= FEWEST_STEPS else "none"
         split = waits_by_ranks([duration, *others]) if others else waits_by_steps(duration, place)
-        moved, transfer = link_bytes[op], int(split.transfer_ns.sum())
+        known = source != "none"
+        transfer = int(split.transfer_ns.sum()) if known else None
+        moved = link_bytes[op]
         total_bytes = None if moved is None else moved * mine.size
         rows.append(
             CollectiveRow(
@@ -141,8 +150,8 @@ def collectives(
                 count=int(mine.size),
                 total_ns=int(duration.sum()),
                 transfer_ns=transfer,
-                wait_ns=int(split.wait_ns.sum()),
-                wait_source="ranks" if others else "steps",
+                wait_ns=int(split.wait_ns.sum()) if known else None,
+                wait_source=source,
                 exposed_ns=_exposed(activity, code, spans),
                 link_bytes=total_bytes,
                 bus_bytes_per_s=total_bytes / transfer * 1e9 if total_bytes and transfer else None,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, Final
 
 from nsysmodel import units
-
-Factor = Literal["cores", "width", "instructions", "clock"]
+from nsysmodel.result_account import Reason
 
 CUDA_CORE_NAMES: Final = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
 TENSOR_CORE_DTYPES: Final = frozenset({"bf16", "fp16", "tf32", "fp8", "fp4", "nvfp4", "mxfp4", "int8"})
@@ -28,24 +28,17 @@ CLOCK_COMMAND: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One hypothesis: the factor of the peak that it doubts, and a sentence with the evidence."""
-
-    factor: Factor
-    text: str
-
-
 def too_few_blocks(blocks: int, sm_count: int) -> Reason | None:
-    """A grid smaller than the device.
+    """A grid clearly smaller than the device.
 
     >>> too_few_blocks(64, 132).text
     '64 blocks on 132 SMs: at most 48 % busy'
     """
-    if not 0 < blocks < sm_count:
+    if not 0 < blocks < FULL_WAVES * sm_count:
         return None
     busy = math.floor(100 * blocks / sm_count)
-    return Reason("cores", f"{blocks} blocks on {sm_count} SMs: at most {busy} % busy")
+    share = f"at most {busy} % busy" if busy else "less than 1 % busy"
+    return Reason("cores", f"{blocks} block{'s' * (blocks > 1)} on {sm_count} SMs: {share}")
 
 
 def bad_last_wave(blocks: int, sm_count: int, blocks_per_sm: int = 1) -> Reason | None:
@@ -80,6 +73,7 @@ def resident_blocks(
     shared_bytes: int,
     *,
     max_threads_per_sm: int = 2048,
+    max_blocks_per_sm: int = 32,
     registers_per_sm: int = 65_536,
     shared_bytes_per_sm: int = 0,
 ) -> int:
@@ -90,7 +84,7 @@ def resident_blocks(
     >>> resident_blocks(256, 128, 0)
     2
     """
-    limits = [32]
+    limits = [max_blocks_per_sm]
     if threads > 0 and max_threads_per_sm > 0:
         limits.append(max_threads_per_sm // threads)
     if threads > 0 and registers_per_thread > 0 and registers_per_sm > 0:
@@ -99,6 +93,24 @@ def resident_blocks(
     if shared_bytes > 0 and shared_bytes_per_sm > 0:
         limits.append(shared_bytes_per_sm // shared_bytes)
     return max(1, min(limits))
+
+
+@cache
+def residency(compute_capability: str) -> dict[str, int] | None:
+    """What an SM of a compute capability holds at once, as `resident_blocks` takes it; None where unknown.
+
+    >>> residency("8.9")["max_threads_per_sm"], residency("9.9")
+    (1536, None)
+    """
+    import yaml
+
+    text = resources.files("nsysmodel.account").joinpath("residency.yaml").read_text("utf-8")
+    known: dict[str, Any] = yaml.safe_load(text)["compute_capabilities"]
+    row = known.get(compute_capability)
+    if row is None:
+        return None
+    names = ("max_threads_per_sm", "max_blocks_per_sm", "registers_per_sm", "shared_bytes_per_sm")
+    return {name: int(row[name]) for name in names}
 
 
 def cuda_cores(kernel_name: str, dtype: str) -> Reason | None:
@@ -154,6 +166,7 @@ def reasons(
     registers_per_thread: int = 0,
     shared_bytes: int = 0,
     beside: Sequence[str] = (),
+    limits: Mapping[str, int] | None = None,
 ) -> tuple[Reason, ...]:
     """Every reason that one kernel's launch and name give.
 
@@ -165,10 +178,11 @@ def reasons(
         registers_per_thread, shared_bytes: of the launch; 0 or less where unknown. Without them no wave is
             judged: how many blocks fit on an SM would be a guess.
         beside: names of all kernels that serve the op.
+        limits: what an SM holds, see `residency`; without it no wave is judged either.
     """
     found: list[Reason | None] = [too_few_blocks(blocks, sm_count)]
-    if registers_per_thread > 0:
-        fits = resident_blocks(threads, registers_per_thread, shared_bytes)
+    if registers_per_thread > 0 and limits is not None:
+        fits = resident_blocks(threads, registers_per_thread, shared_bytes, **limits)
         found.append(bad_last_wave(blocks, sm_count, fits))
     found.append(cuda_cores(kernel_name, dtype))
     return (*(reason for reason in found if reason is not None), *work_beside(beside))

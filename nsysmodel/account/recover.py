@@ -1,11 +1,13 @@
-"""Recoverable time: what the steps would gain if one op ran at its floor, given what runs beside it.
+"""Recoverable time: what the steps would gain if one op ran at its target, given what runs beside it.
 
 Shortening an op gains nothing where something else runs at the same time. So an op recovers at most the
 time in which it alone is active, and at most its excess:
 
-    R = max(0, min(measured − floor, exclusive time))
+    R = max(0, min(measured − target, exclusive time))
 
-Exclusive times of different ops do not overlap: the values of all ops add up to at most the busy time.
+The target is the floor; for an op bound by launches, launches × the fixed cost; for a collective its floor
+beside the time that it waits for peers, which no kernel of this rank can shorten. Exclusive times of
+different ops do not overlap: the values of all ops add up to at most the busy time.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ class Recoverable:
 
     Attributes:
         op: the op.
-        total_ns, floor_total_ns: measured and floor.
+        total_ns, floor_total_ns: measured, and the target without waiting.
         exclusive_ns: time in which this op alone is active.
-        recoverable_ns: gain if it ran at its floor.
-        recoverable_80_ns: gain if it ran at 80 % of the floor's rate.
+        recoverable_ns: gain if it ran at its target.
+        recoverable_80_ns: gain if it ran at 80 % of the target's rate.
         ceiling: how many times faster the steps would be at most, T / (T − R).
     """
 
@@ -46,14 +48,16 @@ def recoverable(
     windows: Sequence[Window],
     op_labels: Sequence[str],
     floor_total_ns: Mapping[str, int | None],
+    waiting_total_ns: Mapping[str, int] | None = None,
 ) -> tuple[Recoverable, ...]:
-    """Ops with a judged floor, ranked by what the steps would gain.
+    """Ops with a judged target, ranked by what the steps would gain.
 
     Args:
         activity: everything that ran on the device.
         windows: the windows of the used steps.
         op_labels: the ops that `activity.op` indexes.
-        floor_total_ns: floor of each op over all windows; None where it was not judged.
+        floor_total_ns: target of each op over all windows; None where it was not judged.
+        waiting_total_ns: time of an op that is not its own to shorten: waiting for peers.
     """
     pieces = intervals.clip(activity.spans, window_spans(windows))
     op = np.where(activity.kind == KERNEL, activity.op, -1).astype(np.int64)[pieces.part_of]
@@ -68,7 +72,8 @@ def recoverable(
         floor, total = floor_total_ns.get(label), int(measured[code])
         if floor is None or not total:
             continue
-        gain, gain_80 = (max(0, min(total - at, alone[code])) for at in (floor, -(-floor * 5 // 4)))
+        own = total - (waiting_total_ns or {}).get(label, 0)
+        gain, gain_80 = (max(0, min(own - at, alone[code])) for at in (floor, -(-floor * 5 // 4)))
         rows.append(Recoverable(label, total, floor, alone[code], gain, gain_80, ceiling(whole, gain)))
     return tuple(sorted(rows, key=lambda row: (-row.recoverable_ns, row.op)))
 

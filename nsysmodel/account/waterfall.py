@@ -54,12 +54,17 @@ class Waterfall:
         values = self.per_window[place]
         return tuple(replace(part, total_ns=value) for part, value in zip(self.parts, values, strict=True))
 
-    def median(self) -> tuple[WaterfallPart, ...]:
-        """The parts of the window of median length (the lower one of two); empty without windows."""
+    def median_place(self) -> int | None:
+        """Place of the window of median length (the lower one of two); None without windows."""
         if not self.windows:
-            return ()
+            return None
         order = sorted(range(len(self.windows)), key=lambda place: self.windows[place].duration_ns)
-        return self.of_window(order[(len(order) - 1) // 2])
+        return order[(len(order) - 1) // 2]
+
+    def median(self) -> tuple[WaterfallPart, ...]:
+        """The parts of that window; empty without windows."""
+        place = self.median_place()
+        return self.of_window(place) if place is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

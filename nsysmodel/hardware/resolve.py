@@ -18,6 +18,7 @@ from nsysmodel.workload import Sourced
 
 DTYPES = ("bf16", "fp16", "tf32", "fp32", "fp64", "fp8", "fp4", "int8")
 OTHER_ENGINES = ("int4", "fp64_tensor", "fp16_acc16", "fp8_acc16")
+GIVEN = "given by the user"
 _SYNONYMS = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float64": "fp64"}
 
 
@@ -138,6 +139,8 @@ def _overridden(hardware: Hardware, overrides: Overrides) -> Hardware:
     peaks = dict(hardware.peak_flop_per_s)
     sms = overrides.sms or hardware.sm_count
     clock_hz = overrides.clock or hardware.clock_hz
+    if overrides.clock:
+        origins["clock"] = GIVEN
     if overrides.sms or overrides.clock:
         for dtype in {*peaks, *hardware.flop_per_cycle_per_sm}:
             value = _at(hardware, dtype, overrides)
@@ -146,7 +149,7 @@ def _overridden(hardware: Hardware, overrides: Overrides) -> Hardware:
                 origins[f"peak.{dtype}"] = f"{DERIVED_PEAK}, for {sms} at {clock(clock_hz)} as given"
     for dtype, peak in overrides.peaks.items():
         peaks[dtype] = Sourced(peak, "flag")
-        origins[f"peak.{dtype}"] = "given by the user"
+        origins[f"peak.{dtype}"] = GIVEN
     dram = hardware.bandwidth_bytes_per_s
     if overrides.bandwidth:
         origins["bandwidth"] = f"given by the user; catalogue or export: {bandwidth(dram.value)}"

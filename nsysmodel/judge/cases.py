@@ -15,6 +15,7 @@ from nsysmodel.export.joins import launches, ranges_of
 from nsysmodel.join.join import DeviceWork
 from nsysmodel.join.markers import Marker, find_markers
 from nsysmodel.join.types import Bools, Ints
+from nsysmodel.judge.clock import samples_of
 from nsysmodel.request import Selection
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Case:
         activity: everything that the device ran, for the account; kernels without op labels yet.
         names: the names that `activity.name` indexes.
         copies, memsets, graph_traces, api_calls, syncs, overhead: frames of this case.
+        clock: samples of the SM clock; None where none are known to be of this GPU.
     """
 
     process: int
@@ -47,6 +49,7 @@ class Case:
     api_calls: pd.DataFrame
     syncs: pd.DataFrame
     overhead: pd.DataFrame
+    clock: pd.DataFrame | None = None
 
     @property
     def kernels(self) -> pd.DataFrame:
@@ -128,9 +131,10 @@ def _case(run: Run, kernels: pd.DataFrame, global_pid: int, process: int, device
         graph_launch=_graph_launch(own, activity),
         markers=_markers(run, global_pid),
     )
+    gpu = run.gpu_for(global_pid or process, device)
     return Case(
-        process, device, run.gpu_for(global_pid or process, device), work, activity, names,
-        copies, memsets, traces, calls, syncs, overhead,
+        process, device, gpu, work, activity, names,
+        copies, memsets, traces, calls, syncs, overhead, samples_of(run, gpu),
     )  # fmt: skip
 
 

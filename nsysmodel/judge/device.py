@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmodel import intervals
-from nsysmodel.account.build import build_activity
-from nsysmodel.account.gaps import GapAccount, find_gaps
-from nsysmodel.account.recover import recoverable
+from nsysmodel.account.gaps import find_gaps
 from nsysmodel.account.small import t0_ns
 from nsysmodel.account.transfers import transfers
-from nsysmodel.account.types import KERNEL, Activity, Window
+from nsysmodel.account.types import KERNEL, Window
 from nsysmodel.account.waterfall import Waterfall, waterfall
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Bools, Join
 from nsysmodel.join.vocabulary import Vocabulary
+from nsysmodel.judge.accounts import (
+    gains,
+    launch_summary,
+    median_step,
+    recoverable_rows,
+    small_summary,
+    work_of,
+)
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.clock import clock_facts
 from nsysmodel.judge.clusters import clusters_of
-from nsysmodel.judge.explain import explained
+from nsysmodel.judge.collectives import summaries, with_unclaimed
+from nsysmodel.judge.explain import Evidence, explained
 from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, measured_by_op, op_rows
+from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.judge.shape import layer_heat, learned_layers, missing_rows, unmodeled_rows
 from nsysmodel.judge.timeline import timeline_of
 from nsysmodel.model.types import StepModel
 from nsysmodel.result import Coverage, DeviceResult, DroppedStep, OpRow, Steps, StepTotals
 from nsysmodel.theory.floor import Floor, floor_of
+from nsysmodel.workload import Workload
 
 LISTED = 2000
 """Kernel shapes in the table of all kernels."""
@@ -36,12 +46,16 @@ ASSUMED_T0_NS = 2000.0
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """What the model says of the used steps; without a model everything is empty."""
+    """What the model says of the used steps; without a model everything is empty.
+
+    `build` makes the same model for another workload; None for flat models.
+    """
 
     model: StepModel | None
     hardware: Hardware | None
     priced: Mapping[str, Priced]
     prices: PriceList | None = None
+    build: Callable[[Workload], StepModel] | None = None
 
     @property
     def floors(self) -> dict[int, Floor]:
@@ -56,30 +70,27 @@ def device_result(
     case: Case, join: Join, theory: Theory, vocabulary: Vocabulary, *, judged: bool, name: str
 ) -> DeviceResult:
     """Everything about one device. Where the join must not be judged, rows carry no floors and no ratios."""
-    activity, names = build_activity(
-        case.kernels, case.copies, case.memsets, case.graph_traces, case.api_calls, join.labels.op
-    )
-    windows = [Window(step.index, step.start_ns, step.end_ns) for step in join.used]
-    if not windows and len(activity):
-        windows = [Window(0, int(activity.start_ns.min()), int(activity.end_ns.max()))]
+    layers = len(theory.model.layers) if theory.model else 0
+    work = work_of(case, join, judged=judged, layers=layers)
+    activity, windows, labels = work.activity, list(work.windows), work.labels
     inside = _inside(case, windows)
-    labels = join.labels.op_labels if judged else ()
-    if not judged:
-        activity = _without_ops(activity)
     priced = theory.priced if judged else {}
     floor_total = {label: round(p.floor_ns) if p.judged else None for label, p in priced.items()}
-    gaps = find_gaps(activity, windows, labels, case.api_calls, case.syncs, case.overhead, names)
+    gaps = find_gaps(activity, windows, labels, case.api_calls, case.syncs, case.overhead, work.names)
     account = waterfall(activity, windows, labels, floor_total, gaps)
     fixed = t0_ns(case.kernels["duration_ns"].to_numpy(np.int64)[inside])
+    launch_ns = ASSUMED_T0_NS if fixed is None else fixed
+    clock = clock_facts(theory.hardware, case.gpu, case.clock, windows)
+    collectives = summaries(with_unclaimed(work, vocabulary), priced, theory.hardware, launch_ns)
     ops: tuple[OpRow, ...] = ()
+    gain = {}
     if judged and theory.hardware is not None:
         measured = measured_by_op(case, join, [(w.start_ns, w.end_ns) for w in windows])
-        layers = len(theory.model.layers) if theory.model else 0
-        ops = op_rows(
-            case, join, priced, measured, theory.hardware, ASSUMED_T0_NS if fixed is None else fixed, layers
-        )
-        gain = {r.op: r.recoverable_ns for r in recoverable(activity, windows, labels, floor_total)}
-        ops = explained(case, join, ops, priced, gain, len(windows), theory.hardware)
+        ops = op_rows(case, join, priced, measured, theory.hardware, launch_ns, layers)
+        gain = gains(work, ops, priced, collectives)
+        rebuilt = _rebuilt(theory, join, inside)
+        evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
+        ops = explained(ops, priced, gain, evidence)
     kernel_spans = intervals.union(
         case.kernels["start_ns"].to_numpy(np.int64), case.kernels["end_ns"].to_numpy(np.int64)
     )
@@ -102,12 +113,20 @@ def device_result(
         kernels=_all_kernels(case, inside, vocabulary),
         layers=layer_heat(case, join, model, floors) if model else (),
         learned=learned_layers(case, join, model, theory.prices) if model and theory.prices else (),
-        timeline=timeline_of(activity, names, labels, windows, _frame(gaps)),
+        timeline=timeline_of(activity, work.names, labels, windows, gaps.frame),
+        median_step=median_step(account),
+        recoverable=recoverable_rows(work, ops, priced, gain),
+        small=small_summary(work),
+        launch=launch_summary(work, gaps),
+        collectives=collectives,
+        clock=clock,
     )
 
 
-def _frame(gaps: GapAccount):  # type: ignore[no-untyped-def]
-    return gaps.frame
+def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:
+    if theory.model is None or theory.build is None or theory.hardware is None:
+        return None
+    return Rebuilt(theory.model, theory.build, theory.hardware, join, inside)
 
 
 def _inside(case: Case, windows: list[Window]) -> Bools:
@@ -117,12 +136,6 @@ def _inside(case: Case, windows: list[Window]) -> Bools:
     for window in windows:
         mask |= (starts >= window.start_ns) & (starts < window.end_ns)
     return mask
-
-
-def _without_ops(activity: Activity) -> Activity:
-    from dataclasses import replace
-
-    return replace(activity, op=np.full(len(activity), -1, np.int32))
 
 
 def _steps(join: Join) -> Steps:

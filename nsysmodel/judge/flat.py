@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Bools, Floats, Ints, Join, Labels, StepWindow
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.ops import Priced
-from nsysmodel.model.flat import evaluate
-from nsysmodel.model.types import FlatModel, Op
-from nsysmodel.theory.cost import Cost
+from nsysmodel.model.flat import evaluate, in_flight
+from nsysmodel.model.types import ExpectedKernel, FlatModel, Op
+from nsysmodel.theory.cost import Cost, total
 from nsysmodel.theory.floor import floor_of
+from nsysmodel.theory.ops.links import zero_copy_cost
 
 LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
@@ -59,16 +61,35 @@ def flat_price(case: Case, model: FlatModel, join: Join, hardware: Hardware) -> 
         if not rows.any():
             continue
         launch = {name: case.kernels[name].to_numpy(np.int64)[rows].astype(float) for name in LAUNCH}
-        flop, size = evaluate(model, entry, launch)
-        number = int(rows.sum())
-        flops: Floats = np.broadcast_to(np.asarray(flop, float), (number,))
-        sizes: Floats = np.broadcast_to(np.asarray(size, float), (number,))
-        pairs, counts = np.unique(np.stack([flops, sizes], axis=1), axis=0, return_counts=True)
-        costs = [Cost({entry.dtype: f}, b) for f, b in pairs.tolist()]
-        floors = [floor_of(cost, hardware) for cost in costs]
-        total = sum(floor.ns * int(n) for floor, n in zip(floors, counts, strict=True))
-        whole = Cost({entry.dtype: float(flops.sum())}, float(sizes.sum()))
-        usual = int(counts.argmax())
-        op = Op(entry.name, "flat", costs[usual], (), f"FLOP: {entry.flop}; bytes: {entry.bytes}")
-        result[entry.name] = Priced(total, total, total, whole, floors[usual], op, number, True)
+        result[entry.name] = _priced(model, entry, launch, int(rows.sum()), hardware)
     return result
+
+
+def _priced(
+    model: FlatModel, entry: ExpectedKernel, launch: dict[str, Floats], number: int, hardware: Hardware
+) -> Priced:
+    """Floors of one entry; launches of the same work are priced once."""
+    values = [*evaluate(model, entry, launch)]
+    if entry.kind:
+        values += in_flight(model, entry, launch)
+    columns = [np.broadcast_to(np.asarray(value, float), (number,)) for value in values]
+    distinct, counts = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
+    ops = [_op(entry, row) for row in distinct.tolist()]
+    floors = [floor_of(op.cost, hardware) for op in ops]
+    usual = int(counts.argmax())
+    ns = sum(floor.ns * int(n) for floor, n in zip(floors, counts, strict=True))
+    whole = total(op.cost * int(n) for op, n in zip(ops, counts, strict=True))
+    return Priced(ns, ns, ns, whole, floors[usual], ops[usual], number, True)
+
+
+def _op(entry: ExpectedKernel, values: list[float]) -> Op:
+    """The entry as an op, with the values of its expressions for one launch."""
+    if entry.kind:
+        flop, moved, flight, latency = values
+        made = zero_copy_cost(moved, flight, latency, entry.link)
+        cost = replace(made.cost, flop={entry.dtype: flop})
+        return Op(entry.name, entry.kind, cost, (), made.formula, in_flight=made.in_flight)
+    flop, moved = values
+    return Op(
+        entry.name, "flat", Cost({entry.dtype: flop}, moved), (), f"FLOP: {entry.flop}; bytes: {entry.bytes}"
+    )

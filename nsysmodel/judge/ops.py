@@ -207,7 +207,7 @@ def _row(
         floor_hbm_ns=priced.hbm_ns / steps if priced.judged else None,
         floor_strict_ns=priced.strict_ns / steps if priced.judged else None,
         floor_basis=priced.one.basis,
-        latency_floor_ns=priced.executions * max(priced.one.ns, t0_ns) / steps if latency else None,
+        latency_floor_ns=len(own) * max(priced.one.ns, t0_ns) / steps if latency else None,
         flop_per_s=flop / seconds if seconds and priced.judged else None,
         bytes_per_s=counted / seconds if seconds and priced.judged else None,
         fraction_of_peak=1 / ratio if ratio else None,

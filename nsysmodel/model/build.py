@@ -220,6 +220,8 @@ class _Maker:
                 extra["weight"] = fmt
             if decl.algorithm:
                 extra["algorithm"] = decl.algorithm
+            if decl.link:
+                extra["link"] = decl.link
             cost = kind.cost(self.setting, **extra)
         op = Op(
             id=decl.id,
@@ -230,6 +232,7 @@ class _Maker:
             optional=decl.optional,
             min_cost=cost.min_cost,
             pattern=decl.pattern,
+            in_flight=cost.in_flight,
         )
         return _Built(op, cost)
 

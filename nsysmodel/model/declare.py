@@ -16,6 +16,7 @@ from nsysmodel.model.expressions import Expression
 from nsysmodel.model.kinds import CLASSES, KINDS
 from nsysmodel.model.patterns import regular_expression
 from nsysmodel.theory import formats
+from nsysmodel.theory.ops.links import LINKS
 
 WORKLOAD_NAMES = (
     "tokens",
@@ -74,6 +75,7 @@ class OpDecl:
         weight: fixed weight format, or the architecture field that has it; empty for the modules'.
         dtype: engine of a free op's FLOP; empty for the model's.
         algorithm: of a collective; empty for the bound.
+        link: of a kernel that reads over a link; empty for the host's.
         where: `file:line: field` for errors.
     """
 
@@ -86,6 +88,7 @@ class OpDecl:
     weight: str = ""
     dtype: str = ""
     algorithm: str = ""
+    link: str = ""
     pattern: str | None = None
     optional: bool = False
     where: str = ""
@@ -147,7 +150,7 @@ class _Reader:
             hint = f"Did you mean {', '.join(near)}? " if near else ""
             problem = f"there is no op kind {entry.kind!r}."
             raise self.error("kind", problem, f"{hint}Accepted: {', '.join(KINDS)}.")
-        weight, algorithm = extra.pop("weight", None), ""
+        weight, algorithm, link = extra.pop("weight", None), "", ""
         if free:
             numbers = self._free(entry, extra)
         else:
@@ -156,6 +159,8 @@ class _Reader:
                 algorithm = self._choice(
                     extra.pop("algorithm", ""), "algorithm", ("nvls", "ring", "one_shot")
                 )
+            if kind.takes_link:
+                link = self._choice(extra.pop("link", ""), "link", LINKS)
             if weight is not None and not kind.takes_weight:
                 extra["weight"] = weight
                 weight = None
@@ -170,6 +175,7 @@ class _Reader:
             weight=self._format(weight),
             dtype=self._engine(entry.dtype),
             algorithm=algorithm,
+            link=link,
             pattern=self._pattern(entry.pattern),
             optional=entry.optional,
             where=f"{self.document.where(self.path)}: {entry.id}",

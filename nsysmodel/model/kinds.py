@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nsysmodel.theory.ops import attention, collectives, compressed, gemm, recurrent, small, sparse
+from nsysmodel.theory.ops import attention, collectives, compressed, gemm, links, recurrent, small, sparse
 from nsysmodel.theory.ops.types import OpCost, Setting
 
 
@@ -27,6 +27,7 @@ class Kind:
         numbers: parameters that are expressions, with True where required.
         takes_weight: True where it has a weight format.
         takes_algorithm: True for collectives with a choice of algorithm.
+        takes_link: True where `link` names a link.
     """
 
     cost: Callable[..., OpCost]
@@ -34,6 +35,7 @@ class Kind:
     numbers: dict[str, bool]
     takes_weight: bool
     takes_algorithm: bool
+    takes_link: bool = False
 
 
 def _kind(cost: Callable[..., OpCost], *classes: str) -> Kind:
@@ -42,10 +44,11 @@ def _kind(cost: Callable[..., OpCost], *classes: str) -> Kind:
     numbers = {
         name: item.default is inspect.Parameter.empty
         for name, item in given.items()
-        if name not in ("weight", "algorithm") or (name == "weight" and item.annotation == "float")
+        if name not in ("weight", "algorithm", "link") or item.annotation == "float"
     }
     takes_weight = "weight" in given and "weight" not in numbers
-    return Kind(cost, classes, numbers, takes_weight, "algorithm" in given)
+    takes_link = "link" in given and "link" not in numbers
+    return Kind(cost, classes, numbers, takes_weight, "algorithm" in given, takes_link)
 
 
 _ATTENTION = ("attention_decode", "attention_prefill", "attention_combine")
@@ -77,6 +80,7 @@ KINDS: dict[str, Kind] = {
     "quantize": _kind(small.quantize, "quantize"),
     "elementwise": _kind(small.elementwise, "elementwise", "activation"),
     "copy": _kind(small.copy, "copy_cast", "memcpy_memset"),
+    "zero_copy": _kind(links.zero_copy, "copy_cast", "embedding", "elementwise"),
     "conv": _kind(recurrent.conv, "conv", "ssm"),
     "delta_net": _kind(recurrent.delta_net, "ssm"),
     "mamba2": _kind(recurrent.mamba2, "ssm"),

@@ -159,6 +159,11 @@ class Kernel(_Form):
     flop: Formula = "0"
     bytes: Formula = "0"
     dtype: str = "bf16"
+    kind: Literal["zero_copy"] | None = None
+    threads: Formula | None = None
+    bytes_per_thread: Formula | None = None
+    latency: Formula | None = None
+    link: Literal["host", "c2c", "pcie", "nvlink"] | None = None
 
 
 class Defaults(_Form):

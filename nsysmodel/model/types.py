@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nsysmodel.theory.cost import Cost, total
+from nsysmodel.theory.littles_law import InFlight
 from nsysmodel.workload import Workload
 
 
@@ -24,6 +25,7 @@ class Op:
             expected number); None where `cost` is itself a bound.
         pattern: regular expression over kernel names that the model file gives as a hint.
         judged: False where the floor must not be compared with a measurement (unknown weight format).
+        in_flight: of ops that read over a link, what they keep in flight on it; None elsewhere.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Op:
     min_cost: Cost | None = None
     pattern: str | None = None
     judged: bool = True
+    in_flight: InFlight | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,10 @@ class ExpectedKernel:
         flop: FLOP expression over the parameters and the launch (`grid_x` … `block_z`).
         bytes: expression for the bytes that must cross DRAM.
         dtype: engine and number format of the FLOP.
+        kind: empty, or `zero_copy`: `bytes` cross a link, not DRAM.
+        threads, bytes_per_thread, latency: of `zero_copy`, expressions: threads that wait for a load at once,
+            bytes of one load, ns that it takes.
+        link: of `zero_copy`: `host` (C2C, else PCIe), `c2c`, `pcie` or `nvlink`.
     """
 
     name: str
@@ -104,6 +111,11 @@ class ExpectedKernel:
     flop: str
     bytes: str
     dtype: str
+    kind: str = ""
+    threads: str = ""
+    bytes_per_thread: str = ""
+    latency: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class Cost:
         act_in_bytes: activations read.
         act_out_bytes: activations written.
         link_bytes: bytes over a link (NVLink, C2C, PCIe), per rank and direction.
+        in_flight_ns: time that the link's bytes take by Little's law, bytes x latency / bytes in flight; 0
+            where nothing is known of the requests.
+        link: which link the bytes cross (`nvlink`, `c2c`, `pcie`, `host`); empty for the one between peers.
 
     >>> gemm = Cost(flop={"bf16": 2 * 1 * 5120 * 2048}, weight_bytes=5120 * 2048 * 2)
     >>> (gemm * 48).hbm_bytes
@@ -37,6 +40,8 @@ class Cost:
     act_in_bytes: float = 0
     act_out_bytes: float = 0
     link_bytes: float = 0
+    in_flight_ns: float = 0
+    link: str = ""
 
     @property
     def hbm_read_bytes(self) -> float:
@@ -80,6 +85,8 @@ class Cost:
             self.act_in_bytes + other.act_in_bytes,
             self.act_out_bytes + other.act_out_bytes,
             self.link_bytes + other.link_bytes,
+            self.in_flight_ns + other.in_flight_ns,
+            self.link or other.link,
         )
 
     def __mul__(self, factor: float) -> Cost:
@@ -91,6 +98,8 @@ class Cost:
             self.act_in_bytes * factor,
             self.act_out_bytes * factor,
             self.link_bytes * factor,
+            self.in_flight_ns * factor,
+            self.link,
         )
 
     __rmul__ = __mul__
@@ -115,6 +124,8 @@ class Cost:
             both.act_in_bytes - inside,
             both.act_out_bytes - inside,
             both.link_bytes,
+            both.in_flight_ns,
+            both.link,
         )
 
 

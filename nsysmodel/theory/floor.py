@@ -1,7 +1,11 @@
 """The floor of a cost on a device: the longest of its roofs.
 
-floor = max over engines of F/P, over DRAM of B/W, over the link of L/W_link.
+floor = max over engines of F/P, over DRAM of B/W, over the link of L/W_link; where it is known what a kernel
+keeps in flight on the link, also L x latency / bytes in flight (Little's law).
 B is `hbm_bytes` when activations in and out take at most half of the L2 cache, else `strict_bytes`.
+
+State that a kernel writes counts in full, as it must reach DRAM some time. A kernel whose written state fits
+L2 may end before it does; where such a kernel beats its floor it is flagged `l2_resident`, with the bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nsysmodel.errors import HardwareError
-from nsysmodel.hardware.types import Hardware
+from nsysmodel.hardware.types import Hardware, Link
 from nsysmodel.theory.cost import Cost
 
 Bound = Literal["compute", "memory", "link", "latency", "none"]
@@ -47,7 +51,8 @@ def floor_of(cost: Cost, hardware: Hardware, *, link: str = "nvlink") -> Floor:
     Args:
         cost: work of one execution.
         hardware: peaks and bandwidths.
-        link: which link `cost.link_bytes` cross; PCIe where the device has no such link.
+        link: which link `cost.link_bytes` cross where the cost does not say; PCIe where the device has no
+            such link.
 
     Raises:
         HardwareError: the device has no peak for a number format that the cost uses.
@@ -66,10 +71,10 @@ def floor_of(cost: Cost, hardware: Hardware, *, link: str = "nvlink") -> Floor:
     memory_ns = hbm_memory_ns if in_cache else strict_memory_ns
     link_ns = 0.0
     if cost.link_bytes:
-        # Without the link that was asked for, ranks talk over PCIe.
-        found = hardware.links.get(link) or hardware.links.get("pcie")
+        found = link_for(cost, hardware, link)
         if found is not None:
             link_ns = cost.link_bytes / found.bytes_per_s * 1e9
+        link_ns = max(link_ns, cost.in_flight_ns)
     roofs: list[tuple[float, Bound]] = [(memory_ns, "memory"), (compute_ns, "compute"), (link_ns, "link")]
     ns, bound = max(roofs, key=lambda roof: roof[0])
     return Floor(
@@ -83,6 +88,15 @@ def floor_of(cost: Cost, hardware: Hardware, *, link: str = "nvlink") -> Floor:
         memory_ns=memory_ns,
         link_ns=link_ns,
     )
+
+
+def link_for(cost: Cost, hardware: Hardware, link: str = "nvlink") -> Link | None:
+    """The link that the bytes of a cost cross: to the host C2C, else PCIe; to peers NVLink, else PCIe."""
+    wanted = cost.link or link
+    for name in ("c2c", "pcie") if wanted == "host" else (wanted, "pcie"):
+        if name in hardware.links:
+            return hardware.links[name]
+    return None
 
 
 def _compute(cost: Cost, hardware: Hardware) -> tuple[float, str]:

@@ -40,6 +40,8 @@ def test_every_bundled_model_builds(name: str) -> None:
         assert set(op.classes) <= set(CLASSES)
         assert op.formula
         for field in dataclasses.fields(op.cost):
+            if field.name == "link":
+                continue
             value = getattr(op.cost, field.name)
             assert (min(value.values(), default=0) if field.name == "flop" else value) >= 0
     assert {"lm_head", "final_norm", "embedding"} <= {op.id for op in every_op(model)}

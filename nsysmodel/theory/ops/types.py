@@ -8,6 +8,7 @@ from typing import Literal
 
 from nsysmodel.theory.cost import Cost
 from nsysmodel.theory.formats import Format
+from nsysmodel.theory.littles_law import InFlight
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class OpCost:
         active_parameters: parameters that one token uses.
         resident_bytes: weights that stay in memory on this rank.
         state_bytes: KV cache or recurrent state that stays in memory on this rank.
+        in_flight: of ops that read over a link, what they keep in flight on it.
     """
 
     cost: Cost
@@ -75,6 +77,7 @@ class OpCost:
     active_parameters: float = 0
     resident_bytes: float = 0
     state_bytes: float = 0
+    in_flight: InFlight | None = None
 
 
 def number(value: float) -> str:
