@@ -15,6 +15,7 @@ from nsysmodel.join.glue import attach_helpers
 from nsysmodel.join.labels import Chain, chain_labels
 from nsysmodel.join.ledger import complete_steps, other_kinds, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches
+from nsysmodel.join.repeats import align_chain
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
 from nsysmodel.join.steps import number_steps
 from nsysmodel.join.streams import attach_sides, side_runs
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 SAMPLE = 3000
 """Kernels on which the order of ops is chosen."""
+MOST_REFINED = 64
+"""Steps aligned layer by layer at most; more of them mean that the model is another one."""
 NEAR = 2
 """Layers by which a step may be off and still be aligned layer by layer."""
 
@@ -65,10 +68,10 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     skips = skip_costs((op for _, op in model.places()), side_streams=bool(sides))
     order_of = _order_of_ops(model, hardware, sequence, main, skips)
     template = cyclic(model, skips, order_of)
-    path, costs, unlearned = align(template, sequence, main, op_floors(template, hardware))
-    chain = chain_labels(template, path, costs, sequence.identity[main], sequence.identities)
+    aligned = align_chain(template, sequence, main, op_floors(template, hardware))
+    chain = aligned.chain
     if sides:
-        order, chain = attach_sides(template, path, unlearned, sequence, main, sides, chain)
+        order, chain = attach_sides(template, aligned.path, aligned.costs, sequence, main, sides, chain)
     numbered, method = number_steps(work, chain, order)
     odd_kinds = other_kinds(template, model, numbered)
     chain = _refine(model, hardware, sequence, order, numbered, order_of)
@@ -112,7 +115,10 @@ def _refine(
     steps = np.unique(chain.step[chain.step >= 0])
     if not len(steps):
         return chain
-    found = np.array([_layers(chain, step) for step in steps])
+    depth = np.zeros(int(steps[-1]) + 1, np.int64)
+    inside = chain.step >= 0
+    np.maximum.at(depth, chain.step[inside], chain.layer[inside] + 1)
+    found = depth[steps]
     expected = len(model.layers)
     off = steps[(found != expected) & (np.abs(found - expected) <= NEAR)]
     if not len(off):
@@ -123,8 +129,11 @@ def _refine(
     op, layer = chain.op.copy(), chain.layer.copy()
     first, confidence, bundle = chain.first.copy(), chain.confidence.copy(), chain.bundle.copy()
     places = list(chain.bundles)
-    for step in off:
-        rows = np.flatnonzero(chain.step == step)
+    by_step = np.argsort(chain.step, kind="stable")
+    numbers = chain.step[by_step]
+    for step in off[:MOST_REFINED]:
+        low, high = np.searchsorted(numbers, [step, step + 1])
+        rows = np.sort(by_step[low:high])
         path, costs, _ = align(template, sequence, order[rows], floors)
         part = chain_labels(template, path, costs, sequence.identity[order[rows]], sequence.identities)
         if len(np.unique(part.layer[part.layer >= 0])) != expected:
@@ -141,11 +150,6 @@ def _code(table: list[T], entry: T) -> int:
     if entry not in table:
         table.append(entry)
     return table.index(entry)
-
-
-def _layers(chain: Chain, step: int) -> int:
-    layer = chain.layer[chain.step == step]
-    return int(layer.max()) + 1 if len(layer) else 0
 
 
 def _spread(chain: Chain, order: Ints, helps: Ints, count: int) -> Labels:
@@ -170,8 +174,12 @@ def _windows(work: DeviceWork, labels: Labels, chain: Chain, order: Ints) -> lis
     if not len(numbers):
         return []
     row_of = np.searchsorted(work.activity_start_ns, starts, side="left")
-    first = [int(row_of[owned[labels.step[owned] == n]].min()) for n in numbers]
-    last = [int(row_of[owned[labels.step[owned] == n]].max()) for n in numbers]
+    number = np.searchsorted(numbers, labels.step[owned])
+    low = np.full(len(numbers), len(work.activity_start_ns), np.int64)
+    high = np.full(len(numbers), -1, np.int64)
+    np.minimum.at(low, number, row_of[owned])
+    np.maximum.at(high, number, row_of[owned])
+    first, last = low.tolist(), high.tolist()
     cuts = boundaries(work.activity_start_ns, work.activity_end_ns, last[:-1], first[1:])
     opening = [first[0], *cuts]
     begins = [int(work.activity_start_ns[row]) for row in opening]
@@ -199,8 +207,12 @@ def _unlabel_strays(labels: Labels) -> None:
     np.minimum.at(low, labels.step[layered], layered)
     np.maximum.at(high, labels.step[layered], layered)
     step = np.maximum(labels.step, 0)
-    by_label = {code: regions[b] for code, b in zip(labels.op, labels.bundle, strict=True) if b >= 0}
-    region = np.array([by_label.get(code, "") for code in range(len(labels.op_labels))] + [""])[labels.op]
+    named = np.flatnonzero(labels.bundle >= 0)
+    pairs = np.unique(np.stack([labels.op[named], labels.bundle[named]], axis=1), axis=0)
+    of_label = [""] * (len(labels.op_labels) + 1)
+    for code, bundle in pairs.tolist():
+        of_label[code] = str(regions[bundle])
+    region = np.array(of_label)[labels.op]
     stray = ((region == "tail") & (rows < low[step])) | ((region == "head") & (rows > high[step]))
     labels.op[stray] = -1
     labels.bundle[stray] = -1

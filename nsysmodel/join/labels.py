@@ -102,11 +102,10 @@ def chain_labels(
     served = np.flatnonzero(path.slot >= 0)
     until = _next_slots(template, path, served)
     before = _left_behind(path, served)
-    own = (path.group, path.slot, path.came_from, path.stayed)
+    own = (path.group, path.slot, path.came_from, path.stayed.astype(np.int64))
     columns = [chain[served], *(array[served] for array in own), until, before[:, 0], before[:, 1]]
-    keys = np.stack(columns, axis=1)
     if len(served):
-        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        unique, inverse = _distinct_rows(columns)
         found = [serves(template, identities[k[0]], *k[1:]) for k in unique.tolist()]
         codes = np.array([_intern(names, label) for label, _ in found], np.int64)
         places_of = np.array([_intern(places, place) for _, place in found], np.int64)
@@ -128,6 +127,15 @@ def chain_labels(
     trailing = _trailing_copies(template, path, served, chain, identities)
     op[trailing], bundle[trailing], first[trailing], confidence[trailing] = -1, -1, False, 0.0
     return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places), path.group)
+
+
+def _distinct_rows(columns: list[Ints]) -> tuple[Ints, Ints]:
+    """Distinct rows of a table of small integers from -1 on, and the number of each row among them."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        key = key * (int(column.max()) + 2) + column + 1
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns], axis=1), inverse.reshape(-1)
 
 
 def _intern(table: dict[Any, int], key: Any) -> int:
@@ -172,7 +180,8 @@ def _trailing_copies(
     leaves = np.ones(len(served), bool)
     if len(served) > 1:
         leaves[:-1] = ~path.stayed[served[1:]]
-    return served[is_attention & leaves & path.stayed[served] & copies[chain[served]]]
+    found: Ints = served[is_attention & leaves & path.stayed[served] & copies[chain[served]]]
+    return found
 
 
 def _next_slots(template: Template, path: Path, served: Ints) -> Ints:

@@ -37,10 +37,12 @@ class Sequence:
     Attributes:
         identity: identity of each kernel, in row order of the frame.
         identities: what each identity is.
+        launch: number of the launch (name, grid, block) of each kernel, durations not told apart.
     """
 
     identity: Ints
     identities: tuple[Identity, ...]
+    launch: Ints
 
 
 def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
@@ -52,7 +54,7 @@ def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
     keys = [names.cat.codes.to_numpy(np.int64)]
     keys += [kernels[column].to_numpy(np.int64) for column in ("grid_x", "grid_y", "grid_z", "block_x")]
     table = pd.DataFrame(dict(enumerate(keys)))
-    launch: Ints = table.groupby(list(table.columns), sort=False).ngroup().to_numpy(np.int64)
+    launch: Ints = np.asarray(table.groupby(list(table.columns), sort=False).ngroup(), dtype=np.int64)
     duration = kernels["duration_ns"].to_numpy(np.int64)
     identity = _split_by_duration(launch, duration)
     count = int(identity.max()) + 1 if len(identity) else 0
@@ -67,7 +69,7 @@ def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
         Identity(found, texts[code], float(m), int(n))
         for found, code, m, n in zip(classes, codes, median, number, strict=True)
     )
-    return Sequence(identity, identities)
+    return Sequence(identity, identities, launch)
 
 
 def _split_by_duration(launch: Ints, duration: Ints) -> Ints:

@@ -61,14 +61,14 @@ def _one_graph_per_step(graph_launch: Ints, chain: Chain) -> bool:
     served = (chain.op >= 0) & (chain.step >= 0)
     if not served.any() or (graph_launch[served] >= 0).mean() < 0.5:
         return False
-    steps = np.unique(chain.step[served])
-    main: list[int] = []
-    for step in steps:
-        ids = graph_launch[served & (chain.step == step)]
-        ids = ids[ids >= 0]
-        if not len(ids):
-            continue
-        values, counts = np.unique(ids, return_counts=True)
-        if counts.max() > AGREE * len(ids):
-            main.append(int(values[counts.argmax()]))
-    return len(set(main)) >= AGREE * len(steps)
+    rows = np.flatnonzero(served & (graph_launch >= 0))
+    if not len(rows):
+        return False
+    graph, step = np.unique(graph_launch[rows], return_inverse=True)[1], chain.step[rows]
+    key, counts = np.unique(step * (int(graph.max()) + 1) + graph, return_counts=True)
+    steps = key // (int(graph.max()) + 1)
+    first = np.flatnonzero(np.diff(steps, prepend=-1))
+    whole, most = np.add.reduceat(counts, first), np.maximum.reduceat(counts, first)
+    mostly_one = most > AGREE * whole
+    total = len(np.unique(chain.step[served]))
+    return bool(mostly_one.sum() >= AGREE * total and len(np.unique(graph)) >= AGREE * total)

@@ -21,9 +21,8 @@ def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[Step
     """The steps with phase, batch and tokens, from their markers, else from their own grids."""
     markers = list(case.work.markers)
     if join.method == "nvtx":
-        first: dict[int, int] = {}
-        for row, step in enumerate(join.labels.step):
-            first.setdefault(int(step), row)
+        numbers, rows = np.unique(join.labels.step, return_index=True)
+        first = dict(zip(numbers.tolist(), rows.tolist(), strict=True))
         starts = np.array([marker.start_ns for marker in markers])
         described = []
         for step in join.steps:
