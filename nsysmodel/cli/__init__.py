@@ -22,6 +22,8 @@ COMMANDS = {
     "kernels": "List kernels by name, op, stream, …, or one row per instance.",
     "memory": "List copies and memsets with their effective bandwidth.",
     "compare": "Set runs side by side: what got faster or slower, and what is noise.",
+    "gate": "Exit 3 where a budget is broken or a run is slower than its baseline.",
+    "baseline": "Keep the results of a run in a small file, and hold others against it.",
     "estimate": "Compute the floors of a model on a GPU; needs no export.",
     "model": "List, show, check and start model files.",
     "hardware": "List and show GPUs; compute peaks from SMs, FLOP per cycle and clock.",

@@ -131,8 +131,8 @@ def pairing_notes(ops: Sequence[OpChange]) -> Iterator[Diagnostic]:
     if kernels and all(op.how == "replaced" for op in kernels):
         yield Diagnostic(
             "all_replaced", "warning",
-            "No kernel of A is in B: all kernels of a step were set against all, and that both do the same work "
-            "is taken on trust.", "",
+            "No kernel of A is in B: all kernels of a step were set against all. That both sides do the same "
+            "work is taken on trust.", "",
         )  # fmt: skip
 
 

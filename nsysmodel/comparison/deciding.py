@@ -78,7 +78,8 @@ def told(measure: Measure) -> str:
     size = units.percent(abs(measure.change_ratio), 2)
     more = (measure.difference_ns or 0) > 0
     word = "the same" if not measure.difference_ns else f"{size} {'slower' if more else 'faster'}"
-    return f"{word} ({uncertainty(measure)})"
+    chance = ", which may be chance" if measure.reason.startswith("may be chance") else ""
+    return f"{word} ({uncertainty(measure)}){chance}"
 
 
 def uncertainty(measure: Measure) -> str:

@@ -1,0 +1,1 @@
+"""Budgets and baselines: whether a run may pass, with a reason for every line."""
