@@ -176,16 +176,15 @@ def strip(rows: Sequence[OpRow], ranks: Mapping[str, int], ident: str) -> Markup
 
 
 def heat(layers: Sequence[LayerHeat], *, judged: bool, ident: str) -> tuple[Markup, tuple[int, ...]] | None:
-    """One cell per layer, coloured by its distance from the median; with the layers that stand out."""
+    """One cell per layer, coloured by its distance from the median of its kind; and what stands out."""
     if not layers:
         return None
     values = [_heat_value(layer, judged) for layer in layers]
-    ordered = sorted(values)
-    median = ordered[len(ordered) // 2] or 1.0
+    medians = _medians([layer.kind for layer in layers], values)
     cell = 1104 / len(layers)
     body, outliers = [], []
     for index, (layer, value) in enumerate(zip(layers, values, strict=True)):
-        step = _heat_step(value / median)
+        step = _heat_step(value / medians[layer.kind])
         x = 8 + index * cell
         body.append(
             element("rect", x=x, y=4, width=max(cell - (1 if cell > 4 else 0), 0.5), height=26,
@@ -203,6 +202,13 @@ def heat(layers: Sequence[LayerHeat], *, judged: bool, ident: str) -> tuple[Mark
     )
     drawing = figure(ident, 1120, 56, f"Layers by {what}, around their median", description, join(body))
     return drawing, tuple(outliers)
+
+
+def _medians(kinds: Sequence[str], values: Sequence[float]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for kind, value in zip(kinds, values, strict=True):
+        found.setdefault(kind, []).append(value)
+    return {kind: sorted(own)[len(own) // 2] or 1.0 for kind, own in found.items()}
 
 
 def _heat_value(layer: LayerHeat, judged: bool) -> float:

@@ -40,6 +40,8 @@ def run_line(evaluation: Evaluation) -> tuple[Piece, ...]:
     pieces = []
     if evaluation.model is not None:
         pieces.append(Piece(clean(evaluation.model.get("name", ""), 80)))
+    else:
+        pieces.append(Piece(clean(evaluation.export.file, 80)))
     for key in _RUN:
         entry = evaluation.workload.get(key)
         if not isinstance(entry, Mapping):
@@ -157,8 +159,7 @@ def bounds(device: DeviceResult, *, judged: bool) -> tuple[tuple[str, str], ...]
         (f"every weight once{read}", step.weights_once_ns),
         ("max(ΣF/P, ΣB/W)", step.max_sum_bound_ns),
         ("Σ floors", step.floor_ns),
-        ("Σ floors with activations", step.floor_strict_ns),
+        ("Σ floors with every activation", step.floor_strict_ns),
         ("busy", step.busy_ns),
-        ("measured", step.measured_ns),
     ]
     return tuple((name, units.ns(value)) for name, value in entries if value is not None)

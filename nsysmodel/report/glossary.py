@@ -19,8 +19,9 @@ ratio
 excess
     Measured time minus floor.
 recoverable
-    What the step would gain if the op ran at its floor: its excess, but at most the time in which it
-    alone keeps the device busy, since shortening what runs beside something else gains nothing.
+    What the step would gain if the op ran at its floor; where latency bounds it, at what its launches
+    cost at least; a collective, without its waiting. At most the time in which the op alone keeps the
+    device busy, since shortening what runs beside something else gains nothing.
 bound
     The roof that decides the floor: memory, compute, link; latency where the floor is shorter than
     a launch, so that no ratio means anything.
@@ -29,6 +30,9 @@ roofline
 launches
     The floor of an op that latency bounds: so many launches, each at least as long as the shortest
     kernels of this export (T0). What lies between it and the measured time is not launch cost.
+launch-bound
+    An op so small that the launch decides its time. A faster kernel hardly helps; fewer launches do:
+    fusing it with its neighbours.
 every weight once
     A bound that needs no ops: each weight of the step read once at full bandwidth. The sum of
     floors must lie above it.

@@ -34,7 +34,7 @@ def unmodeled(device: DeviceResult, ident: str, limit: int) -> Table | None:
         Column("Time", unit), Column("Share", "%"), Column("Line for the model file", wide=True),
     )  # fmt: skip
     cells = [
-        (kernel_cell(row.name, width=60), text(row.kernel_class, width=30), plain(row.instances), total,
+        (kernel_cell(row.name, width=44), text(row.kernel_class, width=30), plain(row.instances), total,
          Cell(f"{row.share * 100:.2f}", row.share), snippet(row.model_line) if row.model_line else Cell(""))
         for row, total in zip(rows, totals, strict=False)
     ]  # fmt: skip

@@ -10,12 +10,13 @@ from markupsafe import Markup
 from nsysmodel import units
 from nsysmodel.report import ncu
 from nsysmodel.report.charts import spark
-from nsysmodel.report.columns import BANDWIDTH, FLOPS, unit_for
+from nsysmodel.report.columns import BANDWIDTH, FLOPS, MISSING, unit_for
 from nsysmodel.report.palette import RANKS
 from nsysmodel.report.tables import Cell, Column, Table, code, numbers, plain, text, times
 from nsysmodel.report.tables import kernel as kernel_cell
-from nsysmodel.report.text import clean, words
+from nsysmodel.report.text import clean, plural, unbroken, words
 from nsysmodel.result import DeviceResult, KernelUse, OpRow
+from nsysmodel.result_account import LinkUse
 
 KERNELS_SHOWN = 8
 
@@ -26,6 +27,7 @@ class Detail:
 
     formula: str
     explanation: str
+    reasons: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
     kernels: Table
     spark: Markup | None
@@ -84,9 +86,9 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
         Column(
             "Recoverable",
             time.name,
-            hint="what the step gains at this floor: the excess, as far as nothing runs beside it",
+            hint="what a step gains if the op reaches its floor (its launches where latency bounds), "
+            "as far as nothing runs beside it",
         ),
-        Column("Excess", time.name, hint="measured minus floor"),
         Column("Measured", time.name),
         Column("Floor", time.name),
         Column("Launches", time.name, hint="floor of a latency-bound op: launches × max(floor, T0)"),
@@ -100,7 +102,6 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
     )
     cells = zip(
         numbers([_gain(row) for row in rows], time, bars=True),
-        numbers([row.excess_ns for row in rows], time),
         numbers([row.measured_ns for row in rows], time),
         numbers([row.floor_ns for row in rows], time),
         numbers([row.latency_floor_ns for row in rows], time),
@@ -109,15 +110,15 @@ def _judged(rows: Sequence[OpRow], numbered: Mapping[str, int], ident: str) -> T
         strict=True,
     )
     lines: list[tuple[Cell, ...]] = []
-    for row, (gain, excess, measured, floor, launches, moved, done) in zip(rows, cells, strict=True):
+    for row, (gain, measured, floor, launches, moved, done) in zip(rows, cells, strict=True):
         lines.append((
-            _name(row, numbered), gain, excess, measured, floor, launches,
+            _name(row, numbered), gain, measured, floor, launches,
             plain(row.ratio, units.ratio(row.ratio)), text(_bound(row)), moved, done, _share(row.share),
             _confidence(row.confidence), Cell(", ".join(words(flag) for flag in row.flags), style="flag"),
         ))  # fmt: skip
-    caption = "Mean per step. Bars show the recoverable time. Open a row for its formula, kernels and spread."
+    caption = "Mean per step. A row opens to its formula, reasons, kernels, and a command that profiles it."
     if all(row.latency_floor_ns is None for row in rows):
-        columns, lines = columns[:5] + columns[6:], [line[:5] + line[6:] for line in lines]
+        columns, lines = columns[:4] + columns[5:], [line[:4] + line[5:] for line in lines]
     if not any(row.flags for row in rows):
         columns, lines = columns[:-1], [line[:-1] for line in lines]
     return Table(ident, caption, columns, tuple(lines), sorted_by=1)
@@ -157,7 +158,7 @@ def _confidence(value: float) -> Cell:
 
 
 def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detail:
-    facts = [("instances", f"{row.instances:,} in {device.steps.used} steps")]
+    facts = [("instances", f"{row.instances:,} in {plural(device.steps.used, 'step')}")]
     if row.expected_instances and row.expected_instances != row.instances:
         facts.append(("expected", f"{row.expected_instances:,}"))
     if row.kernels_per_instance != 1:
@@ -168,7 +169,7 @@ def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detai
     if judged:
         facts += _floor_facts(row)
     largest = max(row.kernels, key=lambda use: use.total_ns, default=None)
-    command = ncu.command(largest.name, largest.instances // max(device.steps.used, 1)) if largest else ""
+    command = ncu.command(largest.name, largest.launch_skip or 0) if largest else ""
     drawing = None
     if any(row.layers_ns):
         drawing = spark(
@@ -176,6 +177,7 @@ def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detai
         )
     return Detail(
         clean(row.formula, 600) if judged else "", clean(row.explanation, 600) if judged else "",
+        _reasons(row) if judged else (),
         tuple(facts),
         kernel_table(row.kernels[:KERNELS_SHOWN], ident, f"Kernels that serve {clean(row.op, 40)}",
         len(row.kernels)),
@@ -183,8 +185,14 @@ def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detai
     )  # fmt: skip
 
 
+def _reasons(row: OpRow) -> tuple[tuple[str, str], ...]:
+    """Hypotheses by the factor of the peak that they doubt."""
+    return tuple((words(reason.factor), unbroken(clean(reason.text, 600))) for reason in row.reasons)
+
+
 def _floor_facts(row: OpRow) -> list[tuple[str, str]]:
     facts = [
+        ("excess: measured minus floor", units.ns(row.excess_ns)),
         ("work per step", f"{units.flop(row.flop)}, {units.bytes_(row.hbm_bytes)} of HBM"),
         ("with every activation in HBM", units.bytes_(row.strict_bytes or None)),
         ("floor, weights and state only", units.ns(row.floor_hbm_ns)),
@@ -197,6 +205,20 @@ def _floor_facts(row: OpRow) -> list[tuple[str, str]]:
         facts.append(("share of the bounding roof", units.percent(row.fraction_of_peak)))
     if row.intensity:
         facts.append(("intensity", f"{units.significant(row.intensity)} FLOP/B"))
+    if row.link_use is not None:
+        facts += _link_facts(row.link_use)
+    return [(name, value) for name, value in facts if value != MISSING]
+
+
+def _link_facts(use: LinkUse) -> list[tuple[str, str]]:
+    facts = [
+        (f"over {clean(use.link, 20)}, each", units.bytes_(use.bytes)),
+        ("link, at most", units.bandwidth(use.link_bytes_per_s)),
+        ("achieved over the link", units.bandwidth(use.bytes_per_s)),
+    ]
+    if use.in_flight_bytes is not None:
+        facts.append(("bytes in flight", units.bytes_(use.in_flight_bytes)))
+        facts.append(("bytes in flight that would fill the link", units.bytes_(use.needed_bytes)))
     return facts
 
 

@@ -16,13 +16,15 @@ from nsysmodel.report.tables import (
     plain,
     text,
     times,
+    without_empty,
 )
 from nsysmodel.report.tables import kernel as kernel_cell
-from nsysmodel.report.text import clean, words
+from nsysmodel.report.text import clean, plural, unbroken, words
 from nsysmodel.result import (
     GAP_SIZES,
     Coverage,
     DeviceResult,
+    GapPlace,
     Gaps,
     LayerHeat,
     LearnedLayer,
@@ -59,9 +61,16 @@ def learned(layer: LearnedLayer, ranks: Mapping[str, int], ident: str, *, judged
         if judged:
             cells.insert(5, numbers([kernel.floor_ns], unit)[0])
         rows.append(cells)
-    place = f", layer {layer.layer}" if layer.layer is not None else ""
-    caption = f"Kind {clean(layer.kind, 40)}{place}: kernels in launch order"
+    caption = f"{_place(layer)}: {plural(len(layer.kernels), 'kernel')} in launch order"
     return limited(ident, caption, columns, rows, limit, "kernels")
+
+
+def _place(layer: LearnedLayer) -> str:
+    """Which layer it is, or which end of the step."""
+    if layer.layer is not None:
+        return f"Layer {layer.layer}, of kind {clean(layer.kind, 40)}"
+    ends = {"head": "Before the first layer", "tail": "After the last layer"}
+    return ends.get(layer.kind, clean(layer.kind, 40))
 
 
 def layers(items: tuple[LayerHeat, ...], ident: str, *, judged: bool, limit: int) -> Table | None:
@@ -85,6 +94,7 @@ def layers(items: tuple[LayerHeat, ...], ident: str, *, judged: bool, limit: int
 def gap_causes(gaps: Gaps, steps: int, ident: str) -> Table:
     """Idle time by cause: mean per step and whole, or whole alone where there are no steps."""
     causes = sorted(gaps.by_cause.items(), key=lambda item: (-item[1], item[0]))
+    causes = [item for item in causes if item[1]] or causes[:1]
     unit, means = times([total / max(steps, 1) for _, total in causes], bars=True)
     rows = tuple(
         (text(words(cause)), mean, plain(total)) for (cause, total), mean in zip(causes, means, strict=True)
@@ -119,10 +129,18 @@ def gap_places(gaps: Gaps, ident: str, limit: int) -> Table | None:
     rows = [
         (kernel_cell(place.after, width=30), kernel_cell(place.before, width=30), text(words(place.cause)),
         plain(place.count),
-         median, total, text(place.explanation, width=160, style="prose"))
+         median, total, _why(place))
         for place, median, total in zip(gaps.places, medians, totals, strict=True)
     ]  # fmt: skip
-    return limited(ident, "By place in the step", columns, rows, limit, "places", sorted_by=5)
+    return without_empty(
+        limited(ident, "By place, all used steps together", columns, rows, limit, "places", sorted_by=5)
+    )
+
+
+def _why(place: GapPlace) -> Cell:
+    """The evidence; inside a graph there is none but the cause itself."""
+    told = "" if place.cause == "inside_graph" else place.explanation
+    return Cell(unbroken(clean(told, 160)), style="prose")
 
 
 def transfers(device: DeviceResult, ident: str, limit: int, *, judged: bool) -> Table | None:
@@ -139,18 +157,18 @@ def transfers(device: DeviceResult, ident: str, limit: int, *, judged: bool) -> 
         Column("Kind", wide=True), Column("Memory", wide=True), Column("Count"), Column("Size", size.name),
         Column("Time", unit), Column("Exposed", unit, hint="not hidden behind a kernel"),
         Column("Achieved", rate.name), Column("Link", wide=True), Column("Link peak", rate.name),
-        Column("Ratio"),
+        Column("Ratio"), Column("Note", wide=True, minor=True),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
         (text(item.kind), text(item.memory), plain(item.count), numbers([item.bytes], size)[0], total, open_,
          numbers([item.bytes_per_s], rate)[0], text(item.link or MISSING), numbers([item.link_bytes_per_s],
          rate)[0],
-         plain(item.ratio, units.ratio(item.ratio)))
+         plain(item.ratio, units.ratio(item.ratio)) if judged else Cell(""),
+         Cell(unbroken(clean(item.explanation, 200)), style="prose"))
         for item, total, open_ in zip(items, totals, exposed, strict=True)
     ]  # fmt: skip
-    if not judged:
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return limited(ident, "Copies and memsets of all used steps", columns, rows, limit, "kinds", sorted_by=4)
+    caption = "Copies and memsets of all used steps" if device.steps.used else "Copies and memsets"
+    return without_empty(limited(ident, caption, columns, rows, limit, "kinds", sorted_by=4))
 
 
 def missing(rows: tuple[MissingRow, ...], ident: str, *, judged: bool) -> Table | None:
@@ -167,7 +185,9 @@ def missing(rows: tuple[MissingRow, ...], ident: str, *, judged: bool) -> Table 
         if judged:
             cells.insert(2, floor)
         lines.append(cells)
-    return limited(ident, "Expected by the model, served by no kernel", columns, lines, 200, "ops")
+    return without_empty(
+        limited(ident, "Expected by the model, served by no kernel", columns, lines, 200, "ops")
+    )
 
 
 def closure(coverage: Coverage, ident: str) -> Table | None:
@@ -192,6 +212,8 @@ def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
     """One row per process and device, where there are several."""
     if len(items) < 2:
         return None
+    each = "mean per step" if any(item.steps.used for item in items) else "the whole window"
+    caption = f"Every process and device, {each}"
     unit, measured = times([item.step.measured_ns for item in items], bars=True)
     scale = unit_for([item.step.measured_ns for item in items])
     columns = [
@@ -201,10 +223,11 @@ def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
     if judged:
         columns += [Column("Floor", unit), Column("Roofline", "%"), Column("Kernel time claimed", "%")]
     rows = []
-    for item, cell in zip(items, measured, strict=True):
+    for index, (item, cell) in enumerate(zip(items, measured, strict=True)):
         step = item.step
         cells = [
-            text(f"{item.device}: {clean(item.name, 60)}"), Cell(str(item.process), float(item.process)),
+            Cell(f"{item.device}: {clean(item.name, 60)}", link=f"d{index}"),
+            Cell(str(item.process), float(item.process)),
             plain(item.steps.used), cell, *numbers([step.busy_ns], scale),
         ]  # fmt: skip
         if judged:
@@ -212,9 +235,7 @@ def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
             for share in (step.fraction_of_roofline, item.coverage.kernel_time_modeled):
                 cells.append(Cell(MISSING) if share is None else Cell(f"{share * 100:.1f}", share))
         rows.append(cells)
-    return limited(
-        "devices", "Every process and device, mean per step", columns, rows, 256, "devices", sorted_by=3
-    )
+    return limited("devices", caption, columns, rows, 256, "devices", sorted_by=3)
 
 
 def clusters(items: tuple[StepCluster, ...], ident: str, *, judged: bool) -> Table | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nsysmodel.report.columns import MISSING, TIME, Unit, unit_for
 from nsysmodel.report.text import clean, cut, kernel_name
@@ -13,7 +13,10 @@ NAME_WIDTH = 84
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell. `sort` is its number; `bar` from 0 to 1 fills it; `mark` is a colour and sign before it."""
+    """One cell. `sort` is its number; `bar` from 0 to 1 fills it; `mark` is a colour and sign before it.
+
+    `link` is the id of a part of the page.
+    """
 
     text: str
     sort: float | None = None
@@ -22,6 +25,7 @@ class Cell:
     title: str = ""
     mark: str = ""
     copy: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,20 @@ def plain(value: float | None, shown: str | None = None) -> Cell:
     if value is None:
         return Cell(MISSING)
     return Cell(f"{value:,}" if shown is None else shown, sort=value)
+
+
+def without_empty(table: Table) -> Table:
+    """`table` without the columns in which no row says anything."""
+    keep = [
+        k for k in range(len(table.columns)) if any(row[k].text not in ("", MISSING) for row in table.rows)
+    ]
+    shift = {k: place for place, k in enumerate(keep)}
+    return replace(
+        table,
+        columns=tuple(table.columns[k] for k in keep),
+        rows=tuple(tuple(row[k] for k in keep) for row in table.rows),
+        sorted_by=shift.get(table.sorted_by) if table.sorted_by is not None else None,
+    )
 
 
 def limited(ident: str, caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], limit: int,

@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from nsysmodel.report import account, charts, facts, kernels, ops, sections, sources, timeline
-from nsysmodel.report.columns import Unit, unit_for
+from nsysmodel.report import account, charts, costs, facts, kernels, ops, sections, sources, timeline, whatif
+from nsysmodel.report.columns import unit_for
 from nsysmodel.report.tables import Table
 from nsysmodel.report.text import clean, unbroken
 from nsysmodel.result import DeviceResult, Diagnostic, Evaluation
@@ -27,21 +27,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class WaterRow:
-    """A row of the waterfall with its bar in percent of the whole."""
-
-    label: str
-    kind: str
-    mean: str
-    exact: str
-    share: str
-    left: str
-    width: str
-    rank: int | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceView:
     """One device of one process."""
 
@@ -49,7 +34,7 @@ class DeviceView:
     title: str
     cards: tuple[facts.Card, ...]
     bounds: tuple[tuple[str, str], ...]
-    waterfall: tuple[WaterRow, ...]
+    waterfall: tuple[account.WaterRow, ...]
     waterfall_unit: str
     waterfall_total: tuple[str, str, str]
     waterfall_closes: bool
@@ -59,7 +44,7 @@ class DeviceView:
     roofline: Markup | None
     strip: Markup | None
     heat: Markup | None
-    outliers: tuple[str, ...]
+    outliers: str
     layers: Table | None
     timeline: timeline.Drawn | None
     timeline_step: int
@@ -67,6 +52,10 @@ class DeviceView:
     gap_sizes: Table | None
     gap_places: Table | None
     transfers: Table | None
+    collectives: Table | None
+    cost_notes: tuple[str, ...]
+    runs: Table | None
+    clock: tuple[str, str]
     unmodeled: Table | None
     missing: Table | None
     closure: Table | None
@@ -99,6 +88,8 @@ class PageView:
     parameters: Table | None
     model_notes: tuple[str, ...]
     made: Table
+    what_if: whatif.Panel | None
+    first_of: str
     version: str
     data: dict[str, Any]
 
@@ -111,6 +102,7 @@ def page(evaluation: Evaluation, limits: Limits) -> PageView:
         for index, device in enumerate(evaluation.devices)
     )
     run = facts.run_line(evaluation)
+    panel = whatif.panel(evaluation) if judged else None
     worst_first = sorted(
         evaluation.diagnostics, key=lambda item: {"error": 0, "warning": 1}.get(item.severity, 2)
     )
@@ -135,8 +127,10 @@ def page(evaluation: Evaluation, limits: Limits) -> PageView:
         parameters=sources.parameters(evaluation),
         model_notes=tuple(clean(note, 500) for note in (evaluation.model or {}).get("notes") or ()),
         made=sources.made(evaluation),
+        what_if=panel,
+        first_of=devices[0].title if len(devices) > 1 else "",
         version=clean(evaluation.version, 40),
-        data=_data(evaluation, devices, judged),
+        data=_data(evaluation, devices, judged) | ({"what_if": panel.data} if panel else {}),
     )
 
 
@@ -158,7 +152,7 @@ def _device(
     order = ops.ranked(device, judged=judged)
     ranks = ops.ranks(order)
     water = account.waterfall(device, judged=judged)
-    unit = _fine(water.mean_ns)
+    unit = account.fine(water.mean_ns)
     heat = charts.heat(device.layers, judged=judged, ident=f"{ident}-heat")
     modeled = evaluation.model is not None
     drawn = None
@@ -172,9 +166,9 @@ def _device(
         title=f"{clean(device.name, 80)}, device {device.device} of process {device.process}",
         cards=facts.cards(evaluation, device, judged=judged),
         bounds=facts.bounds(device, judged=judged),
-        waterfall=tuple(_water_row(row, water, unit.text, ranks) for row in water.rows),
+        waterfall=tuple(account.shown(row, water, unit, ranks) for row in water.rows),
         waterfall_unit=unit.name,
-        waterfall_total=_total(water, unit),
+        waterfall_total=account.total(water, unit),
         waterfall_closes=water.closes,
         steps=device.steps.used,
         ops=ops.build(device, judged=judged, ident=f"{ident}-ops"),
@@ -185,7 +179,7 @@ def _device(
         roofline=_roofline(evaluation, order, ranks, ident) if judged else None,
         strip=charts.strip(order, ranks, f"{ident}-strip") if judged else None,
         heat=heat[0] if heat else None,
-        outliers=_outliers(device, heat[1]) if heat else (),
+        outliers=_outliers(device, heat[1]) if heat else "",
         layers=sections.layers(device.layers, f"{ident}-layers", judged=judged, limit=limits.layers),
         timeline=drawn,
         timeline_step=device.timeline.step if device.timeline else 0,
@@ -193,6 +187,10 @@ def _device(
         gap_sizes=sections.gap_sizes(gaps, f"{ident}-sizes") if gaps.by_size else None,
         gap_places=sections.gap_places(gaps, f"{ident}-places", limits.places),
         transfers=sections.transfers(device, f"{ident}-transfers", 200, judged=judged),
+        collectives=costs.collectives(device, f"{ident}-collectives"),
+        cost_notes=costs.notes(device),
+        runs=costs.small_runs(device, f"{ident}-runs", 12),
+        clock=costs.clock(device),
         unmodeled=kernels.unmodeled(device, f"{ident}-unmodeled", limits.unmodeled) if modeled else None,
         missing=sections.missing(device.missing, f"{ident}-missing", judged=judged),
         closure=sections.closure(device.coverage, f"{ident}-closure"),
@@ -201,35 +199,6 @@ def _device(
         classes=None if modeled else kernels.classes(device, f"{ident}-classes"),
         small=None if modeled else kernels.small(device, f"{ident}-small", 12),
     )
-
-
-def _fine(value: float) -> Unit:
-    """A unit that shows thousandths, so that the small parts of a step do not vanish beside the large."""
-    unit = unit_for([value])
-    return Unit(unit.factor, unit.name, 1 if unit.factor < 1e6 else 3 if value < 10 * unit.factor else 2)
-
-
-def _total(water: account.Waterfall, unit: Unit) -> tuple[str, str, str]:
-    width = max(water.total_ns, 0) / water.largest_ns * 100
-    return unit.text(water.mean_ns), f"{water.total_ns:,}", f"{width:.2f}%"
-
-
-def _signed(value: float) -> str:
-    text = f"{value:.1f}"
-    return "0.0" if text == "-0.0" else text.replace("-", "−")
-
-
-def _water_row(row: account.Row, water: account.Waterfall, shown: Any, ranks: dict[str, int]) -> WaterRow:
-    low, high = sorted((row.start_ns, row.end_ns))
-    left, width = low / water.largest_ns * 100, (high - low) / water.largest_ns * 100
-    share = row.total_ns / water.total_ns if water.total_ns else 0.0
-    sign = "+" if row.total_ns > 0 and row.kind not in ("floor", "busy") else ""
-    exact = f"{row.total_ns:,}".replace("-", "−")
-    return WaterRow(
-        row.label, row.kind if row.total_ns else "none", sign + shown(row.mean_ns), exact,
-        _signed(share * 100), f"{left:.2f}%", f"{max(width, 0.15):.2f}%",
-        ranks.get(row.op, 0) if row.op else None, row.note,
-    )  # fmt: skip
 
 
 def _roofline(evaluation: Evaluation, order: Any, ranks: dict[str, int], ident: str) -> Markup | None:
@@ -242,10 +211,12 @@ def _roofline(evaluation: Evaluation, order: Any, ranks: dict[str, int], ident: 
     return charts.roofline(order, ranks, float(bandwidth), sorted(roofs, key=lambda r: r[1]), f"{ident}-roof")
 
 
-def _outliers(device: DeviceResult, indices: tuple[int, ...]) -> tuple[str, ...]:
+def _outliers(device: DeviceResult, indices: tuple[int, ...]) -> str:
+    """Layers far from the median of their kind, the first eight by number."""
     unit = unit_for([layer.measured_ns for layer in device.layers])
     chosen = [device.layers[index] for index in indices[:8]]
-    return tuple(f"layer {layer.layer}: {unit.text(layer.measured_ns)} {unit.name}" for layer in chosen)
+    told = ", ".join(f"layer {layer.layer}: {unit.text(layer.measured_ns)} {unit.name}" for layer in chosen)
+    return f"{told} and {len(indices) - 8} more" if len(indices) > 8 else told
 
 
 def _data(evaluation: Evaluation, devices: tuple[DeviceView, ...], judged: bool) -> dict[str, Any]:

@@ -51,6 +51,17 @@ for (const table of all('table[data-open]')) {
   }
 }
 
+// Long tables of ops show a dozen first.
+for (const table of all('table[data-open]')) {
+  if (table.tBodies.length < 16) continue;
+  const scroll = table.parentNode, count = table.tBodies.length;
+  const button = make('button', {type: 'button', className: 'all'});
+  const fold = on => { table.classList.toggle('short', on); button.textContent = on ? 'Show all ' + count + ' ops' : 'Show 12 ops'; };
+  button.addEventListener('click', () => fold(!table.classList.contains('short')));
+  fold(true);
+  scroll.after(button);
+}
+
 // Filters.
 for (const table of all('table[data-filter]')) {
   const rows = [...table.tBodies[0].rows], texts = rows.map(row => [row.textContent, ...all('[title]', row).map(cell => cell.title)].join(' ').toLowerCase());
@@ -86,7 +97,6 @@ const reveal = () => {
 addEventListener('hashchange', reveal);
 reveal();
 
-// Timelines.
 const data = JSON.parse(doc.getElementById('nsysmodel-data').textContent);
 const NS = 'http://www.w3.org/2000/svg';
 const shape = (tag, attributes, text) => {
@@ -95,7 +105,36 @@ const shape = (tag, attributes, text) => {
   if (text) node.textContent = text;
   return node;
 };
-const pretty = ns => ns >= 1e6 ? (ns / 1e6).toPrecision(4) + ' ms' : ns >= 1e3 ? (ns / 1e3).toPrecision(4) + ' µs' : ns + ' ns';
+const pretty = ns => ns < 0 ? '−' + pretty(-ns) : ns >= 1e6 ? (ns / 1e6).toPrecision(4) + ' ms' : ns >= 1e3 ? (ns / 1e3).toPrecision(4) + ' µs' : ns + ' ns';
+
+// What if: sums and differences of floors that the model gave beforehand.
+for (const form of all('.wi')) {
+  const w = data.what_if, control = name => form.querySelector('[name=' + name + ']'), pick = name => control(name) ? control(name).value : '';
+  const body = make('tbody'), out = make('output', {}, make('table', {}, body));
+  const rate = (tokens, ns) => Number((tokens / ns * 1e9).toPrecision(3)).toLocaleString('en');
+  const line = (tag, cells) => make('tr', {}, ...cells.map((text, k) => make(k && tag === 'td' ? 'td' : 'th', {textContent: text, scope: tag === 'th' ? 'col' : 'row'})));
+  const show = () => {
+    const [b, l, f] = ['batch', 'reach', 'bandwidth'].map(name => Number(pick(name)));
+    const floor = w.floors[b][l][f], tokens = w.tokens[b][l], was = w.tokens[w.here[0]][w.here[1]];
+    const op = pick('op') === '' ? null : w.ops[Number(pick('op'))];
+    const gain = op ? Math.max(0, Math.min(op[0] - op[1] * 100 / Number(pick('share')), op[2])) : 0;
+    const rows = [line('th', ['', 'judged', 'what if'])];
+    if (floor === null) rows.push(line('td', ['floor of a step', pretty(w.floor), 'no such step in this model']));
+    else {
+      const step = w.measured - gain + floor - w.floor;
+      rows.push(line('td', ['floor of a step', pretty(w.floor), pretty(floor)]), line('td', ['tokens/s at most', rate(was, w.floor), rate(tokens, floor)]));
+      if (op) rows.push(line('td', ['gain of ' + control('op').selectedOptions[0].text, '', pretty(Math.round(gain))]));
+      rows.push(line('td', ['a step, if all else stays', pretty(w.measured), pretty(step)]), line('td', ['tokens/s then', rate(was, w.measured), rate(tokens, step)]));
+    }
+    body.replaceChildren(...rows);
+  };
+  form.append(out);
+  form.hidden = false;
+  form.addEventListener('change', show);
+  show();
+}
+
+// Timelines.
 for (const box of all('.tl')) {
   const t = data.devices[Number(box.dataset.timeline)].timeline;
   if (!t) continue;

@@ -129,6 +129,55 @@ def test_kernels_filter(visit: Visit) -> None:
     assert page.locator("#d0-kernels tbody tr:visible").count() == 18
 
 
+def shown(page: Page) -> dict[str, list[str]]:
+    rows = page.locator("#what-if output tr").all()
+    cells = [row.locator("th, td").all_inner_texts() for row in rows]
+    return {first: rest for first, *rest in cells}
+
+
+def test_what_if_adds_up_floors_of_the_model(visit: Visit) -> None:
+    page = visit(sample.evaluation())
+    found = sample.what_if()
+    measured, floor = (float(data(page)["devices"][0][name]) for name in ("measured_ns", "floor_ns"))  # type: ignore[arg-type]
+    assert page.locator("#what-if select[name=batch]").input_value() == "0"
+    page.locator("#what-if select[name=batch]").select_option(label="2")
+    page.locator("#what-if select[name=bandwidth]").select_option("2")
+    other = found.floors_ns[1][1][2]
+    assert other is not None
+    assert shown(page)["floor of a step"][1] == f"{other / 1e6:.4g}".ljust(5, "0") + " ms"
+    page.locator("#what-if select[name=op]").select_option(label="moe_down")
+    page.locator("#what-if select[name=share]").select_option("80")
+    op = found.ops[0]
+    gain = min(op.measured_ns - op.best_ns / 0.8, op.alone_ns)
+    assert shown(page)["gain of moe_down"][1] == f"{gain / 1e3:.1f} µs"
+    step = float(shown(page)["a step, if all else stays"][1].removesuffix(" ms"))
+    assert step == pytest.approx((measured - gain + other - floor) / 1e6, abs=1e-3)
+    page.locator("#what-if select[name=batch]").select_option(label="4")
+    assert shown(page)["floor of a step"][1] == "no such step in this model"
+
+
+def test_long_table_of_ops_shows_a_dozen_first(visit: Visit) -> None:
+    page = visit(sample.evaluation())
+    rows = page.locator("table.ops > tbody:visible")
+    assert rows.count() == 12
+    button = page.get_by_role("button", name="Show all 17 ops")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert rows.count() == 17
+    page.get_by_role("button", name="Show 12 ops").click()
+    page.emulate_media(media="print")
+    assert rows.count() == 17
+
+
+def test_links_open_the_device_they_name(visit: Visit) -> None:
+    page = visit(sample.evaluation(devices=tuple(sample.device(device=k) for k in range(3))))
+    assert not page.locator("#d2-waterfall").is_visible()
+    page.get_by_role("link", name="2: NVIDIA GH200 480GB").click()
+    assert page.locator("#d2-waterfall").is_visible()
+    page.get_by_role("navigation", name="device 2").get_by_role("link", name="Ops").click()
+    assert page.evaluate("location.hash") == "#d2-gains"
+
+
 def span(page: Page) -> tuple[int, int]:
     box = page.locator(".tl").first
     return int(box.get_attribute("data-from") or 0), int(box.get_attribute("data-span") or 0)

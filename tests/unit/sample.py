@@ -31,6 +31,15 @@ from nsysmodel.result import (
     Verdict,
     WaterfallPart,
 )
+from nsysmodel.result_account import (
+    ClockFacts,
+    CollectiveSummary,
+    LaunchSummary,
+    Reason,
+    SmallRunRow,
+    SmallSummary,
+)
+from nsysmodel.result_what_if import WhatIf, WhatIfOp
 
 HOSTILE = (
     "</script><script>window.pwned=1</script>",
@@ -149,6 +158,7 @@ def op_row(index: int, kernel_time: int) -> OpRow:
         kernel_class=op.split("_")[0],
         op=op,
         share=total / kernel_time,
+        launch_skip=calls + (calls if op == "moe_down" else 0),
     )
     return OpRow(
         op=op,
@@ -183,6 +193,7 @@ def op_row(index: int, kernel_time: int) -> OpRow:
         formula=f"max(F/P, B/W) = max({flop:.4g} / 990e12, {hbm:.0f} / 4.00e12)",
         explanation="",
         kernels=(kernel,),
+        reasons=(Reason("cores", "8 blocks on 132 SMs"),) if op == "attention" else (),
         layers_ns=tuple(
             float(call_ns + (k * 37) % 200 + (900 if op == "moe_down" and k == 31 else 0))
             for k in range(LAYERS)
@@ -380,8 +391,40 @@ def device(**changes: Any) -> DeviceResult:
             ),
         ),
         timeline=timeline(),
-    )
+        small=SmallSummary(
+            T0, 3 * T0, 2_600, 6_900_000, 433.3, 1.15e6, 610_000.0, 1.18,
+            "433 small kernels a step at 2.65 µs: 1.15 ms a step.",
+            (
+                SmallRunRow(("qk_norm+rope", "kv_write"), 288, 1_290_000, 215_000.0, 97_000.0),
+                SmallRunRow(("topk", "moe_permute", "moe_permute"), 288, 1_900_000, 316_000.0, 152_000.0),
+            ),
+        ),
+        launch=LaunchSummary(1.0, 0.99, 1_080_738, 180_123.0, 0.0, 1.0, "The device waits 180 µs a step."),
+        collectives=(
+            CollectiveSummary(
+                "attn_allreduce", 288, 1, 2_880_000, 1_900_000, 980_000, "steps", 2_500_000, 380_000,
+                480_000.0, 416_666.0, 1.2e6, 6.3e8, "nvlink", 450e9, 2_600.0, 547_200.0, "latency",
+                "Waiting is estimated.",
+            ),
+        ),
+        clock=ClockFacts("none", 0, None, None, 1.98e9, None, "No samples of the clock.", "nvidia-smi -q"),
+    )  # fmt: skip
     return dataclasses.replace(base, **changes)
+
+
+def what_if() -> WhatIf:
+    """Floors on a small grid; the judged point is batch 1, context 4096."""
+    floors = tuple(
+        tuple(tuple(1_000_000.0 * batch + 100.0 * context / factor for factor in (0.5, 1.0, 2.0))
+              for context in (2_048, 4_096))
+        for batch in (1, 2)
+    )  # fmt: skip
+    none = (None, None, None)
+    ops = (WhatIfOp("moe_down", 665_760.0, 301_990.0, 363_770.0), WhatIfOp("attention", 379_200.0, 1e5, 2e5))
+    return WhatIf(
+        (1, 2, 4), (2_048, 4_096), (0.5, 1.0, 2.0), "context", (0, 1, 1), ((1, 1), (2, 2), (4, 4)),
+        (*floors, (none, none)), ops,
+    )  # fmt: skip
 
 
 def evaluation(**changes: Any) -> Evaluation:
@@ -461,6 +504,7 @@ def evaluation(**changes: Any) -> Evaluation:
             Diagnostic("clock_default", "info", "The SM clock is the catalogue's boost clock.", ""),
         ),
         command="nsysmodel report qwen3-30b-decode-gh200.sqlite --model qwen3-30b",
+        what_if=what_if(),
     )
     return dataclasses.replace(base, **changes)
 
@@ -491,6 +535,7 @@ def cannot_judge() -> Evaluation:
             "Cannot judge: the export does not look like qwen3-30b.",
             ("48 lm_head kernels per step where the model expects one.",),
         ),
+        what_if=None,
         fits=({"name": "llama-3.1-8b", "score": 0.91, "reason": "32 layers of 9 kernels"},),
     )
 
@@ -542,6 +587,7 @@ def no_model() -> Evaluation:
             ("Largest kernel: fused_moe_kernel.",),
         ),
         diagnostics=(),
+        what_if=None,
         fits=(
             {"name": "qwen3-30b", "score": 0.97, "reason": "48 layers of 14 kernels"},
             {"name": "llama-3.1-8b", "score": 0.41, "reason": ""},

@@ -163,7 +163,32 @@ def test_page_says_what_was_assumed_and_measured() -> None:
     assert "617 tokens/s at most" in words
     assert "every weight once (6.1 GB)" in words
     assert "synthetic export, nothing was measured" in words
-    assert "ncu --set full -k fused_moe_kernel --launch-skip 48 --launch-count 1" in words
+    assert "ncu --set full -k fused_moe_kernel --launch-skip 96 --launch-count 1" in words
+
+
+def test_page_shows_what_no_op_owns() -> None:
+    words = Page(render_html(sample.evaluation())).words()
+    for part in (
+        "433 small kernels a step",
+        "topk → moe_permute ×2",
+        "moving and waiting are estimated from the steps of this rank alone",
+        "8 blocks on 132 SMs",
+        "No samples of the clock.",
+        "other launch-bound ops",
+    ):
+        assert part in words
+
+
+def test_floors_of_other_workloads_stand_in_a_table_and_in_the_data() -> None:
+    evaluation = sample.evaluation()
+    page = Page(render_html(evaluation))
+    data = json.loads(next(text for attrs, text in page.scripts if "type" in attrs))["what_if"]
+    assert evaluation.what_if is not None
+    assert data["floors"] == [[list(cell) for cell in row] for row in evaluation.what_if.floors_ns]
+    assert data["measured"] == evaluation.devices[0].step.measured_ns
+    assert "2.41 ms" in page.words()
+    for quiet in (sample.cannot_judge(), sample.no_model()):
+        assert "What if" not in Page(render_html(quiet)).words()
 
 
 def test_ops_stand_in_the_order_of_what_they_could_give() -> None:
@@ -199,7 +224,13 @@ def test_every_device_has_its_part() -> None:
     html = render_html(sample.evaluation(devices=devices))
     assert len(html.encode()) <= BUDGET
     assert html.count('class="water"') == 8
-    assert html.count("NVIDIA GH200 480GB</th>") == 8
+    assert html.count("NVIDIA GH200 480GB</a></th>") == 8
+    page = Page(html)
+    idents = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert {f"#d{k}" for k in range(8)} <= set(links)
+    assert {(link or "")[1:] for link in links} <= idents
+    assert "Said of NVIDIA GH200 480GB, device 0 of process 4242" in page.words()
     assert Page(html).errors == []
 
 

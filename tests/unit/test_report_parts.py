@@ -11,11 +11,23 @@ import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmodel.report import account, charts, facts, kernels, ncu, ops, palette, sources, timeline, view
+from nsysmodel.report import (
+    account,
+    charts,
+    facts,
+    kernels,
+    ncu,
+    ops,
+    palette,
+    sections,
+    sources,
+    timeline,
+    view,
+)
 from nsysmodel.report.columns import TIME, unit_for
 from nsysmodel.report.svg import Scale, decades, element, ticks
 from nsysmodel.report.text import clean, cut
-from nsysmodel.result import LayerHeat, Timeline, TimelineBar, WaterfallPart
+from nsysmodel.result import LayerHeat, MissingRow, Timeline, TimelineBar, WaterfallPart
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -66,6 +78,23 @@ def test_ops_below_their_floor_are_told_apart() -> None:
     parts = (WaterfallPart("floor", "", 100), WaterfallPart("excess", "a", -7, op="a"))
     water = account.waterfall(sample.device(waterfall=parts, window_total_ns=93), judged=True)
     assert [row.kind for row in water.rows] == ["floor", "below"]
+
+
+def test_what_helps_stays_apart_in_the_account() -> None:
+    ops_of = {row.op: row for row in sample.device().ops}
+    wait = dataclasses.replace(ops_of["o_proj"], flags=("wait_included",))
+    chosen = (ops_of["moe_down"], ops_of["router"], ops_of["topk"], wait)
+    parts = tuple(
+        WaterfallPart("excess", name, ns, op=name)
+        for name, ns in (("moe_down", 50), ("router", 20), ("topk", 1), ("o_proj", 29))
+    )
+    water = account.waterfall(sample.device(waterfall=parts, window_total_ns=100, ops=chosen), judged=True)
+    assert [(row.label, row.kind, row.total_ns) for row in water.rows] == [
+        ("moe_down", "excess", 50),
+        ("router", "launch", 20),
+        ("1 other launch-bound op", "launch", 1),
+        ("o_proj", "comm", 29),
+    ]
 
 
 @given(st.text(max_size=300), st.integers(2, 100))
@@ -167,6 +196,23 @@ def test_heat_marks_the_layer_that_stands_out() -> None:
     assert found is not None
     assert found[1] == ()
     assert charts.heat((), judged=True, ident="x") is None
+
+
+def test_layers_are_compared_within_their_kind() -> None:
+    mixed = tuple(
+        LayerHeat(k, "full" if k % 4 else "window", 100.0 + 300 * (k % 4 > 0), 0.0) for k in range(16)
+    )
+    found = charts.heat(mixed, judged=True, ident="x")
+    assert found is not None
+    assert found[1] == ()
+
+
+def test_columns_without_a_word_are_left_out() -> None:
+    device = sample.device(missing=(MissingRow("a", 1, 5.0), MissingRow("b", 2, 6.0)))
+    table = sections.missing(device.missing, "x", judged=True)
+    assert table is not None
+    assert [column.name for column in table.columns] == ["Op", "Expected per step", "Floor"]
+    assert all(len(row) == 3 for row in table.rows)
 
 
 def test_timeline_columns_match_the_bars() -> None:
