@@ -79,6 +79,18 @@ def _check_workers(client: Any, timeout_s: float) -> None:
 
 
 def _work(client: Any, queue: Iterator[Task]) -> Iterator[Outcome]:
+    suspects: list[Task] = []
+    yield from _sent(client, queue, suspects)
+    for task in suspects:
+        # The scheduler blames every task that a dead worker held: alone, a run shows whether it was the one.
+        again: list[Task] = []
+        yield from _sent(client, iter([task]), again)
+        if again:
+            yield died(task, "every worker that judged it died, perhaps for want of memory")
+
+
+def _sent(client: Any, queue: Iterator[Task], suspects: list[Task]) -> Iterator[Outcome]:
+    """Outcomes of the queue; tasks whose workers died too often are added to `suspects`."""
     import distributed
 
     running: dict[str, Task] = {}
@@ -86,21 +98,27 @@ def _work(client: Any, queue: Iterator[Task]) -> Iterator[Outcome]:
     def submit() -> Iterator[Any]:
         room = PER_THREAD * max(sum(client.nthreads().values()), 1)
         while len(running) < room and (task := next(queue, None)) is not None:
-            future = client.submit(perform, task, pure=False, key=f"nsysmodel-{client.id}-{task.run.name}")
+            future = client.submit(perform, task, pure=False, retries=0)
             running[future.key] = task
             yield future
 
     # Its types are not annotated.
     finished: Any = cast("Any", distributed).as_completed(submit(), loop=client.loop)
     for future in finished:
-        yield _outcome(future, running.pop(future.key))
+        task = running.pop(future.key)
+        outcome = _outcome(future, task)
         # The result lives in a worker for as long as a future names it.
         future.release()
+        if outcome is None:
+            suspects.append(task)
+        else:
+            yield outcome
         for another in submit():
             finished.add(another)
 
 
-def _outcome(future: Any, task: Task) -> Outcome:
+def _outcome(future: Any, task: Task) -> Outcome | None:
+    """What a worker gave back; None where the workers died."""
     from distributed import KilledWorker
 
     if future.status in ("lost", "cancelled"):
@@ -110,7 +128,7 @@ def _outcome(future: Any, task: Task) -> Outcome:
     try:
         outcome: Outcome = future.result()
     except KilledWorker:
-        return died(task, "every worker that judged it died, perhaps for want of memory")
+        return None
     except Exception as error:
         return died(task, f"its worker raised {type(error).__name__}")
     return outcome

@@ -88,17 +88,27 @@ def _listed(path: Path) -> Iterator[Named]:
 
 def _found(path: str, skip: Callable[[Path], bool]) -> list[str]:
     if not os.path.exists(path) and glob.has_magic(path):
-        matches = sorted((m for m in glob.glob(path, recursive=True) if not skip(Path(m))), key=natural)
-        matches = _without_reports([m for m in matches if os.path.isdir(m) or _is_export(Path(m))] or matches)
-        if not matches:
-            raise BatchError(f"Nothing matches {path}.", "Check the pattern; ** goes into folders.")
-        return [export for match in matches for export in _found(match, skip)]
+        return _matched(path, skip)
     if not os.path.isdir(path) or _is_export(Path(path)):
         return [path]
     exports = _without_reports(sorted(map(str, _below(Path(path), skip)), key=natural))
     if not exports:
         kinds = ", ".join(SUFFIXES[:2] + _REPORTS[:1])
         raise BatchError(f"The folder {path} holds no export.", f"Exports end in {kinds}, or are folders.")
+    return exports
+
+
+def _matched(pattern: str, skip: Callable[[Path], bool]) -> list[str]:
+    matches = sorted((m for m in glob.glob(pattern, recursive=True) if not skip(Path(m))), key=natural)
+    exports = []
+    for match in matches:
+        if _is_export(Path(match)):
+            exports.append(match)
+        elif os.path.isdir(match):
+            exports += sorted(map(str, _below(Path(match), skip)), key=natural)
+    exports = _without_reports(exports)
+    if not exports:
+        raise BatchError(f"No export matches {pattern}.", "Check the pattern; ** goes into folders.")
     return exports
 
 

@@ -63,6 +63,11 @@ def _fitted(name: str, members: Sequence[tuple[int, RunRow]]) -> Scaling:
     return Scaling(name, base, tuple(points), law, _notes(law.exact, members))
 
 
+def _judged_for(row: RunRow) -> int:
+    """The number of GPUs that the floors of a run are for."""
+    return int(row.facts.get("tp", 1)) * int(row.facts.get("dp", 1))
+
+
 def _notes(exact: bool, members: Sequence[tuple[int, RunRow]]) -> tuple[str, ...]:
     notes = []
     if exact:
@@ -71,6 +76,11 @@ def _notes(exact: bool, members: Sequence[tuple[int, RunRow]]) -> tuple[str, ...
             "proves nothing."
         )
     notes.append(BANDWIDTH_NOTE)
+    if any(row.fraction_of_roofline is not None and count != _judged_for(row) for count, row in members):
+        notes.append(
+            "The floors are those of another number of GPUs than the label says; the law uses measured times "
+            "only. Say the size with --tp, --dp or --workload-from."
+        )
     if any(int(row.facts.get("dp", 1)) > 1 for _, row in members):
         notes.append(
             "With data parallelism the batch of a rank may differ: read the law as one of the whole."

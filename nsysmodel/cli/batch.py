@@ -176,6 +176,8 @@ def _line(console: Console, finished: Finished, quiet: bool) -> None:
 
 def _summary(batch: Batch, output: str) -> None:
     """What this call did, on standard output."""
+    from nsysmodel.report.text import plural
+
     parts = [f"{len(batch.evaluated):,} judged anew", f"{len(batch.unchanged):,} unchanged"]
     if batch.failed:
         parts.append(f"{len(batch.failed):,} failed")
@@ -183,6 +185,6 @@ def _summary(batch: Batch, output: str) -> None:
     click.echo(f"{', '.join(parts)}. Wrote {os.path.join(output, 'index.html')}")
     if batch.hidden:
         click.echo(
-            f"{len(batch.hidden):,} earlier runs are in the folder but not on the page: --keep shows them, "
-            "--prune removes them."
+            f"In the folder but not on the page: {plural(len(batch.hidden), 'earlier run')}. "
+            "--keep shows them, --prune removes them."
         )

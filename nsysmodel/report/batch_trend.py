@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from markupsafe import Markup
@@ -77,9 +78,24 @@ def _captions(shown: Sequence[RunRow], places: Sequence[float], room: float, fir
     y = HEIGHT - 7
     if len(shown) <= NAMED:
         width = max(int(room / 6.4), 3)
-        return [label(x, y, cut(row.name, width), "middle") for x, row in zip(places, shown, strict=True)]
+        names = _short([row.name for row in shown], width)
+        return [label(x, y, name, "middle") for x, name in zip(places, names, strict=True)]
     every = -(-len(shown) // 16)
     return [label(x, y, f"{first + k + 1:,}", "middle") for k, x in enumerate(places) if k % every == 0]
+
+
+def _short(names: Sequence[str], width: int) -> list[str]:
+    """Names in at most `width` characters; where they are too long, without what all of them begin with.
+
+    >>> _short(["nightly-01", "nightly-02"], 8), _short(["a", "b"], 8)
+    (['…01', '…02'], ['a', 'b'])
+    """
+    if max(map(len, names)) > width:
+        shared = os.path.commonprefix(list(names))
+        # Only whole words go: run1 and run10 keep their numbers.
+        head = max(shared.rfind(sign) for sign in "-_. ") + 1
+        names = ["…" + name[head:] if head else name for name in names]
+    return [cut(name, width) for name in names]
 
 
 def _line(points: Sequence[tuple[float, float]], cls: str = "trend") -> Markup:
