@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsysmodel.errors import ExportError
+from nsysmodel.export import pages
 from nsysmodel.export.source import Kind, Rows
 
 if TYPE_CHECKING:
     import numpy as np
 
+T = TypeVar("T")
+_LOG = logging.getLogger("nsysmodel")
 _OPCODES_PER_TICK = 100_000
 _CHUNK = 50_000
 _LEAST_ROW_BYTES = 6
@@ -28,6 +32,9 @@ DAMAGED = "Export it again: nsys export --type sqlite --force-overwrite true REP
 class SqliteSource:
     """One SQLite database, opened read-only.
 
+    Tables are decoded from their pages (`nsysmodel.export.pages`); what that does not understand, SQLite
+    reads row by row.
+
     A damaged b-tree can loop or repeat rows without end; SQLite does not notice. So each query may run a
     number of steps, and return a number of rows, that a sound file of this size could not exceed.
     """
@@ -40,6 +47,8 @@ class SqliteSource:
         self._budget = 0
         self._columns: dict[str, tuple[str, ...]] = {}
         self._whole: set[tuple[str, str]] = set()
+        self._path = path
+        self._pages: pages.Database | None = None
         with self._guard("cannot be opened"):
             self._connection = sqlite3.connect(
                 f"{path.resolve().as_uri()}?{flags}", uri=True, isolation_level=None, check_same_thread=False
@@ -103,6 +112,9 @@ class SqliteSource:
         name = self._names.get(table.upper())
         if name is None:
             return 0
+        counted = self._decoded(name, lambda database, layout: pages.count(database, layout))
+        if counted is not None:
+            return counted
         # A plain count(*) is one step of SQLite however many pages it visits, so no budget would end it.
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {_quote(name)} LIMIT {self._most_rows() + 1})"
         with self._guard(f"is damaged in {table}"):
@@ -117,11 +129,28 @@ class SqliteSource:
         found = {column: kind for column, kind in want.items() if column.lower() in declared}
         if not found:
             return {}
+        stored = self._decoded(
+            self._names[table.upper()], lambda database, layout: pages.read(database, layout, found)
+        )
+        if stored is not None:
+            return stored
         with self._guard(f"is damaged in {table}"):
             rows = self._trusting(table, found, declared) or self._casting(table, found, declared)
         if len(next(iter(rows.values()))) > self._most_rows():
             raise ExportError(f"{self._shown} is damaged in {table}: its rows repeat.", DAMAGED)
         return rows
+
+    def _decoded(self, name: str, make: Callable[[pages.Database, pages.Layout], T]) -> T | None:
+        """What the pages of a table give; None where SQLite must read it."""
+        try:
+            if self._pages is None:
+                self._pages = pages.Database(self._path)
+            with self._guard(f"is damaged in {name}"):
+                layout = pages.layout(self._connection, name)
+            return make(self._pages, layout)
+        except (pages.DeclinedError, ExportError, OSError, MemoryError) as error:
+            _LOG.debug("SQLite reads %s: %s", name, error)
+            return None
 
     def _trusting(self, table: str, found: Mapping[str, Kind], declared: Mapping[str, str]) -> Rows | None:
         """Integer columns as they are stored, a fifth faster; None where a value is no integer after all."""
@@ -155,8 +184,10 @@ class SqliteSource:
         return self.size // _LEAST_ROW_BYTES + 1000
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection and the file."""
         self._connection.close()
+        if self._pages is not None:
+            self._pages.close()
 
 
 def _stated_size(path: Path) -> int:

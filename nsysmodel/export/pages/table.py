@@ -1,0 +1,176 @@
+"""A table as columns, block of pages by block of pages, on several threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nsysmodel.export.pages.cells import Cells, cells, counts
+from nsysmodel.export.pages.database import Database, DeclinedError
+from nsysmodel.export.pages.shapes import Layout, Shapes, shaped
+from nsysmodel.export.pages.tree import leaves
+from nsysmodel.export.pages.values import Place, decode
+from nsysmodel.export.source import Kind, Rows
+
+if TYPE_CHECKING:
+    from nsysmodel.export.pages.database import Bytes, Ints
+
+_BLOCK_BYTES = 1 << 21
+"""About what a cache of a core holds: the pages of a block are visited once a column."""
+_MOST_THREADS = 8
+_SLACK = 1.2
+
+Progress = Callable[[int, int], None]
+"""Called with the rows or pages that are done and their total."""
+
+
+def read(
+    database: Database, layout: Layout, want: Mapping[str, Kind], progress: Progress | None = None
+) -> Rows:
+    """Columns of a table, in order of rowid.
+
+    Args:
+        database: the file.
+        layout: of the table.
+        want: kind by name; each name is one of the layout's columns, in any case.
+        progress: told of pages after each block.
+
+    Raises:
+        DeclinedError: something in the table is not understood.
+    """
+    reading = _Reading(database, layout, dict(want), leaves(database, layout.root), progress)
+    return reading.run()
+
+
+def count(database: Database, layout: Layout) -> int:
+    """Rows of a table, from the heads of its leaf pages.
+
+    Raises:
+        DeclinedError: something in the table is not understood.
+    """
+    pages = leaves(database, layout.root)
+    return sum(int(counts(database, database.read(block)).sum()) for block in _blocks(database, pages))
+
+
+def _blocks(database: Database, pages: Ints) -> Iterator[Ints]:
+    step = max(1, _BLOCK_BYTES // database.page_size)
+    for first in range(0, len(pages), step):
+        yield pages[first : first + step]
+
+
+@dataclass(slots=True)
+class _Reading:
+    database: Database
+    layout: Layout
+    want: dict[str, Kind]
+    pages: Ints
+    progress: Progress | None
+    rows: int = 0
+    pages_done: int = 0
+    stopped: bool = False
+    bounds: list[tuple[int, int, int]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> Rows:
+        positions = tuple(self.layout.columns[name.lower()] for name in self.want)
+        shapes = Shapes(self.layout, positions)
+        room = self._capacity()
+        out = {name: _empty(room, kind) for name, kind in self.want.items()}
+        blocks = list(_blocks(self.database, self.pages))
+        source = iter(blocks)
+        threads = min(_MOST_THREADS, _processors(), len(blocks))
+
+        def work() -> None:
+            try:
+                while (taken := self._next(source, room)) is not None:
+                    first, data, count = taken
+                    self._block(cells(self.database, data, count), first, shapes, out)
+                    self._done(len(count))
+            except BaseException:
+                self.stopped = True
+                raise
+
+        if threads < 2:
+            work()
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                for future in [pool.submit(work) for _ in range(threads)]:
+                    future.result()
+        self._check()
+        return {
+            name: values[: self.rows] if room <= _SLACK * self.rows else values[: self.rows].copy()
+            for name, values in out.items()
+        }
+
+    def _capacity(self) -> int:
+        """No fewer rows than the table has: rowids ascend, and a page holds only so many cells."""
+        if self.layout.first is None or self.layout.last is None:
+            return 0
+        cells_of_a_page = (self.database.usable - 8) // 6
+        return min(self.layout.last - self.layout.first + 1, len(self.pages) * cells_of_a_page)
+
+    def _next(self, source: Iterator[Ints], room: int) -> tuple[int, Bytes, Ints] | None:
+        """The next block, and the row that it begins at."""
+        with self.lock:
+            pages = next(source, None)
+            if pages is None or self.stopped:
+                return None
+            data = self.database.read(pages)
+            count = counts(self.database, data)
+            if not count.all() and len(self.pages) > 1:
+                raise DeclinedError("a page is empty")
+            first = self.rows
+            self.rows += int(count.sum())
+            if self.rows > room:
+                raise DeclinedError("there are more rows than rowids")
+            return first, data, count
+
+    def _block(self, rows: Cells, first: int, shapes: Shapes, out: Rows) -> None:
+        import numpy as np
+
+        if not len(rows.start):
+            return
+        codes, numbers = shaped(rows, shapes)
+        types = np.array([shapes.types[i] for i in numbers.tolist()], dtype=np.int64)
+        offsets = np.array([shapes.offsets[i] for i in numbers.tolist()], dtype=np.int64)
+        alias = self.layout.rowid_alias
+        until = first + len(codes)
+        for i, (name, kind) in enumerate(self.want.items()):
+            place = Place(rows, codes, types[:, i], offsets[:, i])
+            out[name][first:until] = decode(place, kind, is_rowid=shapes.wanted[i] == alias)
+        with self.lock:
+            self.bounds.append((first, int(rows.rowid[0]), int(rows.rowid[-1])))
+
+    def _done(self, pages: int) -> None:
+        with self.lock:
+            self.pages_done += pages
+            if self.progress is not None:
+                self.progress(self.pages_done, len(self.pages))
+
+    def _check(self) -> None:
+        """Rowids ascend from block to block, from the first to the last that SQLite finds."""
+        self.bounds.sort()
+        ends = [last for _, _, last in self.bounds]
+        starts = [first for _, first, _ in self.bounds]
+        if any(start <= end for start, end in zip(starts[1:], ends, strict=False)):
+            raise DeclinedError("rowids do not ascend")
+        found = (starts[0], ends[-1]) if starts else (None, None)
+        if found != (self.layout.first, self.layout.last):
+            raise DeclinedError("the first or last row is not where SQLite finds it")
+
+
+def _empty(length: int, kind: Kind) -> Bytes:
+    import numpy as np
+
+    dtype = {"int": np.int64, "real": np.float64, "text": object}[kind]
+    return np.empty(length, dtype=dtype)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
