@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysmodel.errors import ExportError
@@ -28,7 +29,7 @@ AUTO = "auto"
 
 
 def evaluate(
-    export: str | os.PathLike[str] | Run,
+    export: str | os.PathLike[str] | Run | list[str] | tuple[str, ...],
     model: str | ModelSpec | None = None,
     *,
     workload: WorkloadRequest | None = None,
@@ -39,7 +40,7 @@ def evaluate(
     """Judge an export against a model.
 
     Args:
-        export: path of an export, or an opened run.
+        export: path of an export, or an opened run; a list of paths for the ranks of one run.
         model: bundled name, path of a model file or `config.json`, or a loaded model; `auto` for the one
             bundled model that fits; None to show what needs no model.
         workload: what is known of the workload; the rest is read from the export, inferred, or assumed.
@@ -52,9 +53,66 @@ def evaluate(
         ModelError: the model does not exist or is wrong.
         HardwareError: a model is given and nothing is known of the GPU.
     """
+    if isinstance(export, (list, tuple)):
+        return evaluate_ranks(
+            export, model, workload=workload, hardware=hardware, selection=selection, command=command
+        )[0]
     return evaluate_cases(
         export, model, workload=workload, hardware=hardware, selection=selection, command=command
     )[0]
+
+
+def evaluate_ranks(
+    exports: Sequence[str | os.PathLike[str]],
+    model: str | ModelSpec | None = None,
+    *,
+    workload: WorkloadRequest | None = None,
+    hardware: HardwareRequest | None = None,
+    selection: Selection | None = None,
+    command: str = "",
+) -> tuple[Evaluation, Sequence[tuple[Case, Judged]]]:
+    """Judge the exports of several ranks of one run together; the first gives the verdict.
+
+    The time of each collective is split into transfer (the shortest over the ranks) and waiting for peers.
+    Arguments as `evaluate`, for every export; the second value as `evaluate_cases` gives it.
+
+    Raises:
+        ExportError, ModelError, HardwareError: as `evaluate`; also where one export is given twice.
+    """
+    paths = [os.path.realpath(path) for path in exports]
+    if len(set(paths)) < len(paths):
+        raise ExportError("An export is given twice.", "Give one export for each rank.")
+    found = [
+        evaluate_cases(
+            export, model, workload=workload, hardware=hardware, selection=selection, command=command
+        )
+        for export in exports
+    ]
+    main = found[0][0]
+    if len(found) == 1:
+        return found[0]
+    pairs = [pair for _, cases in found for pair in cases]
+    judged, reason = _peers(pairs, given=True)
+    indices = [index for index, (_, cases) in enumerate(found) for _ in cases]
+    notes = [Diagnostic("ranks_not_compared", "warning", reason)] if reason else []
+    whole = replace(
+        main,
+        devices=tuple(
+            replace(one.result, export_index=index) for index, one in zip(indices, judged, strict=True)
+        ),
+        exports=tuple(evaluation.export for evaluation, _ in found),
+        diagnostics=(*(note for evaluation, _ in found for note in evaluation.diagnostics), *notes),
+    )
+    return whole, list(zip((case for case, _ in pairs), judged, strict=True))
+
+
+def _peers(pairs: Sequence[tuple[Case, Judged]], *, given: bool) -> tuple[list[Judged], str]:
+    """Collectives of several ranks against each other; see `nsysmodel.judge.ranks`."""
+    if len(pairs) < 2:
+        return [judged for _, judged in pairs], ""
+    from nsysmodel.judge.ranks import compare_ranks
+
+    return compare_ranks(pairs, _vocabulary(), given=given)
 
 
 def evaluate_cases(
@@ -96,6 +154,7 @@ def evaluate_cases(
             )
             for case in cases
         ]
+        judged = _peers(list(zip(cases, judged, strict=True)), given=False)[0]
         facts, found = run.facts, list(run.diagnostics)
     finally:
         if run is not export:
@@ -217,6 +276,7 @@ def _evaluation(
         diagnostics=(*found, *(d for case in judged for d in case.diagnostics)),
         fits=main.fits,
         command=command,
+        exports=(facts,),
         what_if=_what_if(spec, main),
     )
 

@@ -15,6 +15,8 @@ from nsysmodel.result import GAP_CAUSES
 
 SHORT_NS: Final = 10_000
 FEWEST: Final = 10
+LONGEST_T0_NS: Final = 4_000
+"""An empty kernel takes 1 to 3 µs; where the shortest ones take longer than this, they do work."""
 PERCENTILE: Final = 5
 SMALL_FACTOR: Final = 3
 MOST_RUNS: Final = 10
@@ -23,7 +25,8 @@ MOST_RUNS: Final = 10
 def t0_ns(durations: Ints) -> int | None:
     """The fixed cost of a kernel: the 5th percentile of the kernels shorter than 10 µs.
 
-    None where fewer than ten kernels are that short: then the export does not show it.
+    None where fewer than ten kernels are that short, or the value is above 4 µs: then all of them do work,
+    and the export does not show it.
 
     >>> t0_ns(np.array([1_400] * 5 + [2_000] * 15 + [800_000] * 80))
     1400
@@ -31,7 +34,8 @@ def t0_ns(durations: Ints) -> int | None:
     short = np.sort(durations[(durations > 0) & (durations < SHORT_NS)])
     if short.size < FEWEST:
         return None
-    return int(short[(short.size - 1) * PERCENTILE // 100])
+    found = int(short[(short.size - 1) * PERCENTILE // 100])
+    return found if found <= LONGEST_T0_NS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from nsysmodel import intervals
+from nsysmodel import intervals, units
 from nsysmodel.account.small import started_in
 from nsysmodel.account.types import Window, window_spans
 from nsysmodel.hardware.types import Hardware
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 LATENCY_NS: Final = 2_000
 """A copy that takes less than this at the link's rate is decided by its latency: no ratio."""
+
+STAGED: Final = 1.25
+"""A pageable copy this far below its link is worth a word."""
 
 DRAM_COPY: Final = "DRAM, read and written"
 DRAM_SET: Final = "DRAM, written"
@@ -97,22 +100,22 @@ def _row(
         active = intervals.intersect(active, intervals.union(*window_spans(windows)))
     rate = size / total * 1e9 if size and total else None
     link, link_rate = link_of(kind, hardware)
-    ratio = (
-        link_rate / rate
-        if rate and link_rate and _judged(size / rows.size, link, link_rate, hardware)
-        else None
-    )
+    why_not = _not_judged(size / rows.size, link, link_rate, hardware)
+    ratio = link_rate / rate if rate and link_rate and not why_not else None
+    exposed = intervals.subtract(active, kernels).length_ns
     return TransferRow(
         kind=kind,
         memory=memory,
         count=int(rows.size),
         bytes=size,
         total_ns=total,
-        exposed_ns=intervals.subtract(active, kernels).length_ns,
+        exposed_ns=exposed,
         bytes_per_s=rate,
         link=link,
         link_bytes_per_s=link_rate,
         ratio=ratio,
+        hidden_ns=active.length_ns - exposed,
+        explanation=why_not or _staged(memory, ratio),
     )
 
 
@@ -135,9 +138,20 @@ def link_of(kind: str, hardware: Hardware | None) -> tuple[str, float | None]:
     return "", None
 
 
-def _judged(mean_bytes: float, link: str, rate: float, hardware: Hardware | None) -> bool:
-    """Whether the link can be what decides: not the latency, and not a cache in front of DRAM."""
+def _not_judged(mean_bytes: float, link: str, rate: float | None, hardware: Hardware | None) -> str:
+    """Why the link does not decide how long such a copy takes; empty where it does."""
+    if not rate:
+        return "The rate of its link is not known." if mean_bytes else ""
     if mean_bytes / rate * 1e9 < LATENCY_NS:
-        return False
+        return f"{units.bytes_(mean_bytes)} each: the latency of a copy decides, not the link."
     cached = link in (DRAM_COPY, DRAM_SET) and hardware is not None and hardware.l2_bytes
-    return not (cached and hardware is not None and mean_bytes <= hardware.l2_bytes)
+    if cached and hardware is not None and mean_bytes <= hardware.l2_bytes:
+        return f"{units.bytes_(mean_bytes)} each may stay in the {units.bytes_(hardware.l2_bytes)} of L2."
+    return ""
+
+
+def _staged(memory: str, ratio: float | None) -> str:
+    """Pageable host memory goes through a buffer of the driver, so the link is not what limits it."""
+    if memory != "pageable" or ratio is None or ratio < STAGED:
+        return ""
+    return "Pageable memory is copied through a buffer of the driver; pinned memory would use the link."

@@ -26,7 +26,7 @@ SUFFIX = {"html": ".html", "markdown": ".md", "json": ".json", "csv": ".csv", "p
 
 
 @click.command()
-@click.argument("export", type=click.Path())
+@click.argument("exports", metavar="EXPORT...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-m", "--model", metavar="NAME|FILE", help="Bundled model, model file (YAML), or a config.json."
 )
@@ -44,7 +44,7 @@ SUFFIX = {"html": ".html", "markdown": ".md", "json": ".json", "csv": ".csv", "p
 @click.pass_context
 def command(
     ctx: click.Context,
-    export: str,
+    exports: tuple[str, ...],
     model: str | None,
     workload: WorkloadRequest,
     hardware: HardwareRequest,
@@ -58,29 +58,31 @@ def command(
 ) -> None:
     """Judge EXPORT against a model and write a report.
 
-    Without --model the report shows what needs no model: gaps, copies, kernels.
+    Without --model the report shows what needs no model: gaps, copies, kernels. Several exports are the ranks
+    of one run: the time of their collectives is split into transfer and waiting for peers.
 
     \b
     Examples:
       nsysmodel report trace.sqlite --model qwen3-30b
       nsysmodel report trace.sqlite -m my-model.yaml --batch 8 --context 2048 -o report.md
       nsysmodel report trace.sqlite -m qwen3-30b --format json -o - | jq .verdict
+      nsysmodel report rank0.sqlite rank1.sqlite -m llama-3.1-8b --tp 2
     """
     chosen = chosen_format(output_format, output, "html")
-    target = output or _default_target(export, chosen)
+    target = output or _default_target(exports[0], chosen)
     check_writable(target, force=force, named=output is not None)
     for beside in (json_file, perfetto):
         if beside is not None:
             check_writable(beside, force=force, named=True)
-    from nsysmodel.analyze import evaluate_cases
+    from nsysmodel.analyze import evaluate_ranks
 
-    evaluation, cases = evaluate_cases(
-        export,
+    evaluation, cases = evaluate_ranks(
+        exports,
         model,
         workload=workload,
         hardware=hardware,
         selection=selection,
-        command=_command_line(export, model, output, json_file, perfetto, *hardware.files),
+        command=_command_line(*exports, model, output, json_file, perfetto, *hardware.files),
     )
     write_output(target, _rendered(evaluation, chosen), force=force, named=output is not None)
     if json_file is not None:

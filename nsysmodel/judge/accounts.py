@@ -41,7 +41,8 @@ def work_of(case: Case, join: Join, *, judged: bool, layers: int = 0) -> Work:
         windows = [Window(0, int(activity.start_ns.min()), int(activity.end_ns.max()))]
     if not judged:
         activity = replace(activity, op=np.full(len(activity), -1, np.int32))
-    return Work(activity, windows, join.labels.op_labels if judged else (), names, layers)
+    labels = join.labels.op_labels if judged else ()
+    return Work(activity, windows, labels, names, layers, join.method != "none" and bool(join.used))
 
 
 def gains(
@@ -104,10 +105,11 @@ def small_summary(work: Work) -> SmallSummary | None:
     mean = found.total_ns / found.count if found.count else 0.0
     total = units.ns(found.total_ns / steps)
     layered = f" ({count / work.layers:.3g} a layer)" if work.layers else ""
+    each = _each(work)
     text = (
-        f"{count:.4g} small kernels a step{layered} at {units.ns(mean)}: {total} a step. "
+        f"{units.significant(count)} small kernels{each}{layered} at {units.ns(mean)}: {total}{each}. "
         f"Fusing every run of neighbours into one kernel would save at most "
-        f"{units.ns(found.fusion_saving_ns / steps)} a step."
+        f"{units.ns(found.fusion_saving_ns / steps)}{each}."
     )
     return SmallSummary(
         t0_ns=found.t0_ns,
@@ -126,6 +128,10 @@ def small_summary(work: Work) -> SmallSummary | None:
     )
 
 
+def _each(work: Work) -> str:
+    return " a step" if work.stepped else " in all"
+
+
 def launch_summary(work: Work, gaps: GapAccount) -> LaunchSummary | None:
     """What late launches cost a step; None without windows."""
     if not work.windows:
@@ -133,7 +139,7 @@ def launch_summary(work: Work, gaps: GapAccount) -> LaunchSummary | None:
     found = launch_cost(work.activity, work.windows, gaps)
     steps = len(work.windows)
     starved, saved = found.starved_ns / steps, found.graph_saving_ns / steps
-    text = f"The device waits {units.ns(starved)} a step for launches that come late."
+    text = f"The device waits {units.ns(starved)}{_each(work)} for launches that come late."
     if found.graph_saving_ns:
         text += f" CUDA graphs would save at most {units.ns(saved)} of it."
     elif found.starved_ns:

@@ -27,6 +27,7 @@ class Work:
     Attributes:
         labels, names: texts of `activity.op` and `activity.name`.
         layers: layers of the model; 0 without one.
+        stepped: False where no step was found and everything is one window.
     """
 
     activity: Activity
@@ -34,6 +35,7 @@ class Work:
     labels: Sequence[str]
     names: Sequence[str]
     layers: int = 0
+    stepped: bool = True
 
     @property
     def window_ns(self) -> int:

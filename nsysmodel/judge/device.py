@@ -11,7 +11,7 @@ from nsysmodel import intervals
 from nsysmodel.account.gaps import find_gaps
 from nsysmodel.account.small import t0_ns
 from nsysmodel.account.transfers import transfers
-from nsysmodel.account.types import KERNEL, Window
+from nsysmodel.account.types import GRAPH, KERNEL, Window
 from nsysmodel.account.waterfall import Waterfall, waterfall
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Bools, Join
@@ -91,9 +91,8 @@ def device_result(
         rebuilt = _rebuilt(theory, join, inside)
         evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
         ops = explained(ops, priced, gain, evidence)
-    kernel_spans = intervals.union(
-        case.kernels["start_ns"].to_numpy(np.int64), case.kernels["end_ns"].to_numpy(np.int64)
-    )
+    running = np.isin(activity.kind, (KERNEL, GRAPH))
+    kernel_spans = intervals.union(activity.start_ns[running], activity.end_ns[running])
     floors = theory.floors if judged else {}
     model = theory.model if judged else None
     return DeviceResult(
