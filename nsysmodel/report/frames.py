@@ -11,10 +11,10 @@ from nsysmodel.result import Evaluation, OpRow
 if TYPE_CHECKING:
     import pandas as pd
 
-_NESTED = ("kernels", "layers_ns")
+_NESTED = ("kernels", "layers_ns", "reasons", "link_use")
 _JUDGED = ("floor_ns", "floor_total_ns", "floor_hbm_ns", "floor_strict_ns", "latency_floor_ns", "ratio",
 "excess_ns",
-           "recoverable_ns", "fraction_of_peak")  # fmt: skip
+           "recoverable_ns", "recoverable_80_ns", "fraction_of_peak")  # fmt: skip
 _INTEGERS = ("process", "device", "instances", "expected_instances", "total_ns", "floor_total_ns",
 "median_ns", "p05_ns",
              "p95_ns")  # fmt: skip
