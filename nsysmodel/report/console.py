@@ -1,4 +1,4 @@
-"""What a terminal shows: the verdict, the three largest excesses, what to know, and where the file went."""
+"""What a terminal shows: the verdict, the three largest gains, what to know, and where the file went."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysmodel import units
 from nsysmodel.report import facts
+from nsysmodel.report.ops import ranked
 from nsysmodel.report.text import clean
 from nsysmodel.report.view import is_judged
 from nsysmodel.result import DeviceResult, Evaluation
@@ -20,8 +21,9 @@ def terminal(evaluation: Evaluation, console: Console, written: str | None) -> N
     """Print a summary; every text is plain, so that no name can style or move anything."""
     from rich.text import Text
 
+    # A person's terminal gets lines that break between words; a pipe gets whole ones.
     def line(text: str, style: str = "") -> None:
-        console.print(Text(text, style=style), soft_wrap=True)
+        console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
 
     judged = is_judged(evaluation)
     run = " · ".join(
@@ -55,8 +57,10 @@ def _device(device: DeviceResult, judged: bool, console: Console, *, many: bool)
     from rich.text import Text
 
     if many:
+        step = "a step takes " if device.steps.used else ""
         title = f"{clean(device.name, 60)}, device {device.device} of process {device.process}"
-        console.print(Text(title, style="bold"), soft_wrap=True)
+        times = f": {step}{units.ns(device.step.measured_ns)}, busy {units.ns(device.step.busy_ns)}"
+        console.print(Text(title, style="bold") + Text(times), soft_wrap=not console.is_terminal)
     rates = device.step.tokens_per_s
     if rates.get("measured") is not None:
         text = f"  {units.significant(rates['measured'])} tokens/s measured"
@@ -65,18 +69,20 @@ def _device(device: DeviceResult, judged: bool, console: Console, *, many: bool)
         console.print(Text(text), soft_wrap=True)
     if not judged:
         return
-    above = [row for row in device.ops if row.excess_ns is not None and row.excess_ns > 0]
-    rows = sorted(above, key=lambda row: (-(row.excess_ns or 0.0), row.op))[:SHOWN]
+    rows = [row for row in ranked(device, judged=True)[:SHOWN] if (row.recoverable_ns or 0.0) > 0]
     if not rows:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("  largest excesses")
-    for name in ("excess", "recoverable", "measured", "floor", "ratio"):
+    table.add_column("  largest gains")
+    for name in ("recoverable", "measured", "floor", "launches", "ratio"):
         table.add_column(name, justify="right")
     table.add_column("bound")
     for row in rows:
-        cells = (f"  {clean(row.op, 40)}", units.ns(row.excess_ns), units.ns(row.recoverable_ns),
-        units.ns(row.measured_ns), units.ns(row.floor_ns),
-                 units.ratio(row.ratio), row.bound)  # fmt: skip
+        cells = (
+            f"  {clean(row.op, 40)}",
+            *map(units.ns, (row.recoverable_ns, row.measured_ns, row.floor_ns, row.latency_floor_ns)),
+            units.ratio(row.ratio),
+            row.bound,
+        )
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from nsysmodel import units
-from nsysmodel.report import account, facts, kernels, ops, sections, sources
+from nsysmodel.report import account, costs, facts, kernels, ops, sections, sources
 from nsysmodel.report.tables import Table
 from nsysmodel.report.text import clean, plural
 from nsysmodel.report.view import is_judged
@@ -145,12 +145,17 @@ def _folded(evaluation: Evaluation, judged: bool) -> Iterator[str]:
                 sections.gap_causes(device.gaps, device.steps.used, "g") if device.gaps.by_cause else None,
             ),
             ("Where the device idles", sections.gap_places(device.gaps, "p", FOLDED_ROWS)),
+            ("Small kernels side by side", costs.small_runs(device, "r", FOLDED_ROWS)),
+            ("Collectives", costs.collectives(device, "c")),
             ("Unmodeled kernels", kernels.unmodeled(device, "u", FOLDED_ROWS) if modeled else None),
             ("Missing ops", sections.missing(device.missing, "m", judged=judged)),
             ("Transfers", sections.transfers(device, "t", FOLDED_ROWS, judged=judged)),
             ("Kinds of steps", sections.clusters(device.steps.clusters, "c", judged=judged)),
             ("Kernels", None if modeled else kernels.kernels(device, "k", FOLDED_ROWS, modeled=False)),
         ]
+        sentences = costs.notes(device)
+        if sentences:
+            yield _details("Launches", "\n".join(f"- {escape(sentence)}" for sentence in sentences))
         for title, found in parts:
             if found is not None and found.rows:
                 yield _details(title, table(found, FOLDED_ROWS))

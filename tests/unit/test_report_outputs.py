@@ -60,6 +60,8 @@ def test_markdown_opens_with_the_verdict_and_closes_the_account() -> None:
     text = report.render_markdown(sample.evaluation())
     assert "### A decode step takes 4.04 ms" in text
     assert "The parts add up exactly." in text
+    assert "<details><summary>Collectives</summary>" in text
+    assert "- 433 small kernels a step at 2.65 µs" in text
     assert "context 4,096 _(assumed)_" in text
     assert "617 tokens/s at most" in text
     assert "| `moe_down` | 363.8 |" in text
@@ -109,10 +111,26 @@ def test_terminal_says_what_matters() -> None:
     assert "247 tokens/s measured, 617 tokens/s at most" in text
     assert "context 4,096 (assumed)" in text
     rows = [line.split()[0] for line in text.splitlines() if re.match(r" +\w.* (memory|latency)", line)]
-    assert rows == ["moe_down", "attention", "moe_permute"]
+    assert rows == ["moe_down", "attention", "moe_gate_up"]
     assert "warning: The context length is assumed" in text
     assert text.rstrip().endswith("Wrote report.html")
     assert "Wrote" not in printed(sample.evaluation())
+
+
+def test_person_reads_whole_words() -> None:
+    stream = io.StringIO()
+    console = rich.console.Console(file=stream, width=60, force_terminal=True, color_system=None)
+    report.terminal(sample.evaluation(), console, None)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    words = " ".join(printed(sample.evaluation()).split())
+    assert words.split("largest gains")[0] in " ".join(stream.getvalue().split())
+
+
+def test_terminal_tells_devices_apart() -> None:
+    devices = tuple(sample.device(device=k) for k in range(2))
+    text = printed(sample.evaluation(devices=devices))
+    assert "device 1 of process 4242: a step takes 4.04 ms, busy" in text
 
 
 def test_terminal_judges_nothing_where_nothing_may_be() -> None:
