@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from nsysmodel.batch.summary import FACTS
 from nsysmodel.batch.types import BatchUsageError, Fact, Group, RunRow
@@ -50,8 +51,12 @@ def common(rows: Sequence[RunRow]) -> tuple[dict[str, Fact], tuple[str, ...]]:
         values = [row.value(name) for row in readable]
         if all(value is None for value in values):
             continue
-        if values[0] is not None and all(value == values[0] for value in values):
-            shared[name] = values[0]
+        # A run that was not joined says nothing of its workload; that is no difference.
+        strict = name == "model" or any(name in row.labels for row in readable)
+        distinct = {value for value in values if strict or value is not None}
+        first = next(value for value in values if value is not None)
+        if distinct == {first}:
+            shared[name] = first
         else:
             varying.append(name)
     return shared, tuple(varying)
@@ -64,7 +69,10 @@ def groups(rows: Sequence[RunRow], keys: Sequence[str]) -> tuple[Group, ...]:
         if row.status != "failed":
             found.setdefault(tuple(row.value(key) for key in keys), []).append(row)
     telling = [k for k, _ in enumerate(keys) if len({values[k] for values in found}) > 1]
-    return tuple(_group(keys, values, members, telling) for values, members in found.items())
+    made = [_group(keys, values, members, telling) for values, members in found.items()]
+    if len(made) > 1:
+        made = [replace(group, title=group.title or "others") for group in made]
+    return tuple(made)
 
 
 def _group(

@@ -28,7 +28,7 @@ def summarise(run: PlannedRun, evaluation: Evaluation) -> RunRow:
     judged = status == "ok"
     used = device.steps.used
     measured = bool(used)
-    op, gap_ns, ratio = _largest_excess(device) if judged else ("", None, None)
+    op, excess_ns, ratio = _largest_excess(device) if judged else ("", None, None)
     facts, assumed = _facts(evaluation, device)
     return RunRow(
         name=run.name,
@@ -46,9 +46,9 @@ def summarise(run: PlannedRun, evaluation: Evaluation) -> RunRow:
         fraction_of_roofline=device.step.fraction_of_roofline if judged else None,
         coverage=device.coverage.kernel_time_modeled if evaluation.model is not None else None,
         tokens_per_s=device.step.tokens_per_s.get("measured") if judged else None,
-        gap_op=op,
-        gap_ns=gap_ns,
-        gap_ratio=ratio,
+        excess_op=op,
+        excess_ns=excess_ns,
+        excess_ratio=ratio,
         idle_ns=sum(device.gaps.by_cause.values()) / used if measured else None,
         warnings=sum(item.severity != "info" for item in evaluation.diagnostics),
     )

@@ -89,7 +89,7 @@ class RunRow:
         step_ns, floor_ns: mean per used step.
         fraction_of_roofline: floor over measured; None where nothing is judged.
         coverage: share of kernel time that ops claim; None without a model.
-        gap_op, gap_ns, gap_ratio: the op with the largest excess per step, its excess and ratio.
+        excess_op, excess_ns, excess_ratio: the op with the largest excess per step, its excess and ratio.
         idle_ns: time per step in which the device runs nothing.
     """
 
@@ -109,9 +109,9 @@ class RunRow:
     fraction_of_roofline: float | None = None
     coverage: float | None = None
     tokens_per_s: float | None = None
-    gap_op: str = ""
-    gap_ns: float | None = None
-    gap_ratio: float | None = None
+    excess_op: str = ""
+    excess_ns: float | None = None
+    excess_ratio: float | None = None
     idle_ns: float | None = None
     warnings: int = 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from itertools import takewhile
 
 from markupsafe import Markup
 
@@ -91,11 +91,15 @@ def _short(names: Sequence[str], width: int) -> list[str]:
     (['…01', '…02'], ['a', 'b'])
     """
     if max(map(len, names)) > width:
-        shared = os.path.commonprefix(list(names))
+        shared = "".join(signs[0] for signs in takewhile(_equal, zip(*names, strict=False)))
         # Only whole words go: run1 and run10 keep their numbers.
         head = max(shared.rfind(sign) for sign in "-_. ") + 1
         names = ["…" + name[head:] if head else name for name in names]
     return [cut(name, width) for name in names]
+
+
+def _equal(signs: tuple[str, ...]) -> bool:
+    return len(set(signs)) == 1
 
 
 def _line(points: Sequence[tuple[float, float]], cls: str = "trend") -> Markup:

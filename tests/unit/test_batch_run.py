@@ -340,7 +340,7 @@ def test_groups(tmp_path: Path, batch: Callable[..., Batch]) -> None:
     assert [(group.title, group.runs) for group in two.groups] == [
         ("letter a", ("a",)),
         ("letter b", ("b",)),
-        ("", ("c",)),
+        ("others", ("c",)),
     ]
     with pytest.raises(BatchUsageError, match="No run has 'colour'"):
         batch(paths, group_by=["colour"])
