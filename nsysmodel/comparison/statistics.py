@@ -72,6 +72,8 @@ def median_error(series: Ints) -> float:
     steps = len(series)
     if steps < 2:
         return math.inf
+    if series.min() == series.max():
+        return 0.0
     medians = np.median(series[_resamples(steps)], axis=1)
     return float(np.std(medians, ddof=1)) * math.sqrt(steps / (steps - 1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,7 @@ def _taken(run: Run, asked: Asked) -> Snapshot:
     return Snapshot(
         file=facts.file,
         version=version("nsysmodel"),
-        model=dict(model_facts(first.model) or {}) if spec is not None else None,
+        model=_model(model_facts(first.model) or {}) if spec is not None else None,
         status=first.verdict.status if spec is not None else "cannot_judge",
         headline=first.verdict.headline,
         graph_mode=facts.graph_mode,
@@ -89,6 +90,12 @@ def _taken(run: Run, asked: Asked) -> Snapshot:
         synthetic=facts.synthetic,
         notes=tuple(d.message for d in run.diagnostics if d.severity != "info"),
     )
+
+
+def _model(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of the model that tell it from others; of a file only its name, no folder of this machine."""
+    kept = {key: facts[key] for key in ("name", "layers", "parameters", "entries") if key in facts}
+    return {**kept, "source": Path(str(facts.get("source", ""))).name}
 
 
 def _device(case: Case, judged: Judged, vocabulary: Vocabulary) -> DeviceSnapshot:
