@@ -77,7 +77,7 @@ def _grid(up: Scale, high: float, width: int) -> list[Markup]:
 def _captions(shown: Sequence[RunRow], places: Sequence[float], room: float, first: int) -> list[Markup]:
     y = HEIGHT - 7
     if len(shown) <= NAMED:
-        width = max(int(room / 6.4), 3)
+        width = max(int(room / 6.8), 3)
         names = _short([row.name for row in shown], width)
         return [label(x, y, name, "middle") for x, name in zip(places, names, strict=True)]
     every = -(-len(shown) // 16)
@@ -88,13 +88,13 @@ def _short(names: Sequence[str], width: int) -> list[str]:
     """Names in at most `width` characters; where they are too long, without what all of them begin with.
 
     >>> _short(["nightly-01", "nightly-02"], 8), _short(["a", "b"], 8)
-    (['…01', '…02'], ['a', 'b'])
+    (['01', '02'], ['a', 'b'])
     """
     if max(map(len, names)) > width:
         shared = "".join(signs[0] for signs in takewhile(_equal, zip(*names, strict=False)))
         # Only whole words go: run1 and run10 keep their numbers.
         head = max(shared.rfind(sign) for sign in "-_. ") + 1
-        names = ["…" + name[head:] if head else name for name in names]
+        names = [name[head:] or name for name in names]
     return [cut(name, width) for name in names]
 
 
