@@ -163,6 +163,10 @@ def _spread(chain: Chain, order: Ints, helps: Ints, count: int) -> Labels:
     helpers = np.flatnonzero(helps >= 0)
     for array in (step, layer, op, confidence):
         array[helpers] = array[helps[helpers]]
+    # What is prepared before the first layer belongs to no layer, whatever it is prepared for.
+    before = np.searchsorted(order, helpers) - 1
+    ahead = (helps[helpers] > helpers) & (layer[helpers] == 0) & (chain.layer[np.maximum(before, 0)] < 0)
+    layer[helpers[ahead]] = -1
     return Labels(step, layer, op, confidence, executions, chain.labels, bundle, chain.bundles)
 
 

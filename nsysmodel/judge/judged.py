@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from nsysmodel.errors import HardwareError
+from nsysmodel.export.joins import nvtx_of
 from nsysmodel.export.run import Run
 from nsysmodel.hardware.resolve import Overrides, resolve
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.join import join_device
+from nsysmodel.join.modules import apply_modules
 from nsysmodel.join.names import normalise
-from nsysmodel.join.types import Join
+from nsysmodel.join.types import Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clusters import describe_steps, select_steps
+from nsysmodel.judge.contradictions import by_structure, contradictions
 from nsysmodel.judge.device import Theory, device_result
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
@@ -70,7 +73,7 @@ def judge_case(
         return _unjudged(case, hardware, vocabulary, name, hidden, asked=spec is not None)
     if isinstance(spec, FlatSpec):
         return _flat(case, spec, hardware, vocabulary, name)
-    return _layered(case, spec, hardware, vocabulary, name, request, selection)
+    return _layered(run, case, spec, hardware, vocabulary, name, request, selection)
 
 
 def hardware_of(case: Case, request: HardwareRequest, *, needed: bool) -> Hardware | None:
@@ -172,6 +175,7 @@ def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary
 
 
 def _layered(
+    run: Run,
     case: Case,
     spec: LayeredSpec,
     hardware: Hardware,
@@ -183,11 +187,13 @@ def _layered(
     seen = observe(case, vocabulary, request)
     workload = _resolve(request, spec, seen)
     model = spec.build(workload, hardware)
-    join = join_device(case.work, model, hardware, vocabulary)
+    join = _with_modules(run, case, join_device(case.work, model, hardware, vocabulary), model)
     steps = select_steps(describe_steps(case, join, vocabulary), request, selection)
     join = replace(join, steps=steps)
     workload, model = _of_cluster(request, spec, seen, join, workload, model, hardware)
-    refusals = [*join.refusals, *_contradictions(request, join)]
+    refusals = [*join.refusals, *contradictions(request, join)]
+    if not join.used:
+        refusals = by_structure(case, vocabulary, spec) or refusals
     if not join.used and not refusals:
         refusals.append("No whole step lies inside the selection.")
     notes = (
@@ -215,6 +221,17 @@ def _layered(
 def _builder(spec: LayeredSpec, hardware: Hardware) -> Callable[[Workload], StepModel]:
     """The same model for another workload."""
     return lambda workload: spec.build(workload, hardware)
+
+
+def _with_modules(run: Run, case: Case, join: Join, model: StepModel) -> Join:
+    """The join corrected by NVTX ranges that name modules, where the export has them."""
+    if not len(run.nvtx()):
+        return join
+    texts = nvtx_of(run, case.kernels).astype("category")
+    names = [str(text) for text in texts.cat.categories]
+    duration = case.kernels["duration_ns"].to_numpy(np.int64)
+    codes: Ints = np.asarray(texts.cat.codes, dtype=np.int64)
+    return apply_modules(join, model, names, codes, duration)
 
 
 def _resolve(request: WorkloadRequest, spec: LayeredSpec, seen: Observed) -> Workload:
@@ -257,28 +274,3 @@ def _of_cluster(
         values["tokens"] = Sourced(step.tokens // step.batch, step.source)
     other = resolve_workload(request, spec, values)
     return other, spec.build(other, hardware)
-
-
-def _contradictions(request: WorkloadRequest, join: Join) -> list[str]:
-    """Flags that the export contradicts, with the value that would fit."""
-    used = join.used
-    if not used:
-        return []
-    step = used[len(used) // 2]
-    told = (
-        "Its step markers show" if step.source == "export" else "The grids of its token-parallel kernels show"
-    )
-    found = []
-    if request.batch is not None and step.batch is not None and step.batch != request.batch:
-        found.append(
-            f"{told} {step.batch} sequences a step, not {request.batch}: --batch {step.batch} would fit."
-        )
-    tokens = (request.batch or 1) * (request.tokens or 1)
-    if (
-        (request.phase == "prefill" or request.tokens is not None)
-        and step.tokens is not None
-        and step.tokens != tokens
-        and step.source == "export"
-    ):
-        found.append(f"{told} {step.tokens} tokens a step, not {tokens}.")
-    return found

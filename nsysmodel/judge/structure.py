@@ -39,7 +39,7 @@ class Structure:
     @property
     def sentence(self) -> str:
         """The structure in words."""
-        parts = [f"{self.attention} attention layers"]
+        parts = [f"{self.attention} attention {'layer' if self.attention == 1 else 'layers'}"]
         if self.recurrent:
             parts.append(f"{self.recurrent} recurrent")
         if self.expert:

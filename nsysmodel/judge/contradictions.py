@@ -1,0 +1,54 @@
+"""What was asked for and what the export shows: where they differ nothing is judged, and the fit is named."""
+
+from __future__ import annotations
+
+from nsysmodel.join.types import Join
+from nsysmodel.join.vocabulary import Vocabulary
+from nsysmodel.judge.cases import Case
+from nsysmodel.judge.structure import seen_structure, structure_of
+from nsysmodel.model import LayeredSpec
+from nsysmodel.workload import WorkloadRequest
+
+COLLECTIVE_OPS = ("_allreduce", "_allgather", "moe_dispatch", "moe_combine", "logits_gather")
+"""Ops that tensor-parallel ranks cannot do without."""
+
+
+def by_structure(case: Case, vocabulary: Vocabulary, spec: LayeredSpec) -> list[str]:
+    """The refusal in terms of what runs in a step, where steps show without a model and differ from it."""
+    seen = seen_structure(case, vocabulary)
+    expected = structure_of(spec)
+    if seen is None or seen[0] == expected:
+        return []
+    return [f"This looks like another model: {seen[0].sentence} a step; {spec.name} has {expected.sentence}."]
+
+
+def contradictions(request: WorkloadRequest, join: Join) -> list[str]:
+    """Flags that the export contradicts, with the value that would fit."""
+    used = join.used
+    if not used:
+        return []
+    step = used[len(used) // 2]
+    told = (
+        "Its step markers show" if step.source == "export" else "The grids of its token-parallel kernels show"
+    )
+    found = []
+    if request.batch is not None and step.batch is not None and step.batch != request.batch:
+        found.append(
+            f"{told} {step.batch} {'sequence' if step.batch == 1 else 'sequences'} a step, "
+            f"not {request.batch}: --batch {step.batch} would fit."
+        )
+    collectives = [found for op, (_, found) in join.closure.items() if op.endswith(COLLECTIVE_OPS)]
+    if (request.tp or 1) > 1 and collectives and not any(collectives):
+        found.append(
+            f"No kernel of the export is a collective, so it did not run on {request.tp} ranks: "
+            "--tp 1 would fit."
+        )
+    tokens = (request.batch or 1) * (request.tokens or 1)
+    if (
+        (request.phase == "prefill" or request.tokens is not None)
+        and step.tokens is not None
+        and step.tokens != tokens
+        and step.source == "export"
+    ):
+        found.append(f"{told} {step.tokens} tokens a step, not {tokens}.")
+    return found
