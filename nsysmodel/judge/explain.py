@@ -86,7 +86,8 @@ def _suspect(row: OpRow, priced: Priced, at: Evidence, flags: list[Flag], told: 
         return
     one = priced.cost * (1 / priced.executions)
     fits = at.rebuilt.fits(row.op, mean) if at.rebuilt is not None else ()
-    for suspicion in suspicious(mean, one, priced.one, at.hardware, fits):
+    streamed = at.rebuilt.model.cost.hbm_bytes if at.rebuilt is not None else 0
+    for suspicion in suspicious(mean, one, priced.one, at.hardware, fits, streamed_bytes=streamed):
         flags.append(suspicion.flag)
         text = suspicion.explanation
         told.append(f"{text[:1].upper()}{text[1:]}.")
