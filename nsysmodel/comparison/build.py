@@ -30,6 +30,8 @@ from nsysmodel.result import Diagnostic
 ROWS = ("op", "kernel", "graph", "copy")
 """Kinds of parts that are rows; gaps and overlap stand in the waterfall only."""
 Devices = Sequence[DeviceSnapshot]
+Index = list[dict[tuple[str, str], Part]]
+"""The parts of each run by kind and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class _Matched:
 
     a: Devices
     b: Devices
+    parts: tuple[Index, Index]
     pairs: tuple[Pair, ...]
     series: tuple[tuple[Series, Series], ...]
     mean_a: Means
@@ -132,24 +135,31 @@ def _keys(run: Snapshot) -> dict[tuple[int, int], DeviceSnapshot]:
 
 def _match(a: Devices, b: Devices) -> _Matched:
     pairs = pair_parts(a, b)
-    series = tuple((_series(a, pair.kind, pair.a), _series(b, pair.kind, pair.b)) for pair in pairs)
+    known = (_index(a), _index(b))
+    series = tuple(
+        (_series(a, known[0], pair.kind, pair.a), _series(b, known[1], pair.kind, pair.b)) for pair in pairs
+    )
     sides = []
     for number, devices in enumerate((a, b)):
         windows = [np.array(device.windows_ns, np.int64) for device in devices]
         sides.append(means([both[number] for both in series], windows))
-    return _Matched(a, b, pairs, series, *sides)
+    return _Matched(a, b, known, pairs, series, *sides)
 
 
-def _series(devices: Devices, kind: str, names: tuple[str, ...]) -> Series:
+def _index(devices: Devices) -> Index:
+    return [{(part.kind, part.name): part for part in device.parts} for device in devices]
+
+
+def _series(devices: Devices, known: Index, kind: str, names: tuple[str, ...]) -> Series:
     """Time of some parts in each step of each run; zeros in a run without them."""
     if not names:
         return []
     result = []
-    for device in devices:
+    for device, parts in zip(devices, known, strict=True):
         total = np.zeros(len(device.steps), np.int64)
-        for part in device.parts:
-            if part.kind == kind and part.name in names:
-                total += np.array(part.values_ns, np.int64)
+        for name in names:
+            if (kind, name) in parts:
+                total += np.array(parts[kind, name].values_ns, np.int64)
         result.append(total)
     return result
 
@@ -176,7 +186,7 @@ def _rows(item: _Matched, index: int, measures: Sequence[Measure]) -> Iterator[O
     for place, (pair, found) in enumerate(zip(item.pairs, measures, strict=True)):
         if pair.kind not in ROWS:
             continue
-        one, other = _chosen(item.a, pair.kind, pair.a), _chosen(item.b, pair.kind, pair.b)
+        one, other = (_chosen(item.parts[n], pair.kind, (pair.a, pair.b)[n]) for n in (0, 1))
         whole = item.mean_a.total if pair.a else item.mean_b.total
         own = item.mean_a.rows[place] if pair.a else item.mean_b.rows[place]
         yield OpChange(
@@ -199,14 +209,13 @@ def _rows(item: _Matched, index: int, measures: Sequence[Measure]) -> Iterator[O
         )
 
 
-def _chosen(devices: Devices, kind: str, names: tuple[str, ...]) -> list[Part]:
+def _chosen(known: Index, kind: str, names: tuple[str, ...]) -> list[Part]:
     """The parts of these names, each from the first run that has it."""
-    found: dict[str, Part] = {}
-    for device in devices:
-        for part in device.parts:
-            if part.kind == kind and part.name in names:
-                found.setdefault(part.name, part)
-    return list(found.values())
+    found = []
+    for name in names:
+        first = next((parts[kind, name] for parts in known if (kind, name) in parts), None)
+        found += [first] if first is not None else []
+    return found
 
 
 def _floor(parts: Sequence[Part]) -> float | None:
@@ -245,11 +254,11 @@ def _device_pair(
 def _classes(item: _Matched) -> tuple[ClassChange, ...]:
     """Mean kernel time by class, of the kernels that no op claims."""
     table: dict[str, list[int]] = {}
-    for number, (devices, side) in enumerate(((item.a, item.mean_a), (item.b, item.mean_b))):
+    for number, side in enumerate((item.mean_a, item.mean_b)):
         for pair, value in zip(item.pairs, side.rows, strict=True):
             if pair.kind != "kernel":
                 continue
-            parts = _chosen(devices, pair.kind, (pair.a, pair.b)[number])
+            parts = _chosen(item.parts[number], pair.kind, (pair.a, pair.b)[number])
             # A pair of several kernels is counted where most of its time is.
             largest = max(parts, key=lambda part: sum(part.values_ns), default=None)
             if largest is not None:

@@ -108,11 +108,11 @@ def _kernels(
 ) -> Iterator[Pair]:
     names_a = [name for kind, name in parts_a if kind == "kernel"]
     names_b = [name for kind, name in parts_b if kind == "kernel"]
-    both = [name for name in names_a if name in set(names_b)]
-    for name in both:
+    set_a, set_b = set(names_a), set(names_b)
+    for name in (name for name in names_a if name in set_b):
         yield Pair("kernel", name, (name,), (name,), "name")
-    lonely_a = [name for name in names_a if name not in set(names_b)]
-    lonely_b = [name for name in names_b if name not in set(names_a)]
+    lonely_a = [name for name in names_a if name not in set_b]
+    lonely_b = [name for name in names_b if name not in set_a]
     same, changed = _links(a[0], b[0], set(lonely_a), set(lonely_b))
     groups = _Groups([*(("a", name) for name in lonely_a), *(("b", name) for name in lonely_b)])
     for one, other in (*same, *changed):

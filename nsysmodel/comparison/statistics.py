@@ -151,6 +151,11 @@ def t_quantile(probability: float, freedom: float) -> float:
     >>> round(t_quantile(0.975, 4), 3), round(t_quantile(0.975, 30), 3)
     (2.776, 2.042)
     """
+    return _quantile(probability, round(freedom, 3))
+
+
+@lru_cache(maxsize=4096)
+def _quantile(probability: float, freedom: float) -> float:
     low, high = 0.0, 1.0
     while t_tail(high, freedom) > 1 - probability:
         low, high = high, high * 2
