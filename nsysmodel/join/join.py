@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.beliefs import orders, skip_costs
 from nsysmodel.join.glue import attach_helpers
+from nsysmodel.join.knowledge import orders, skip_costs
 from nsysmodel.join.labels import Chain, chain_labels
 from nsysmodel.join.ledger import complete_steps, other_kinds, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nsysmodel.join.beliefs import MISFIT, Identity, covers_op, op_belief, unnamed
+from nsysmodel.join.beliefs import MISFIT, covers_op, unnamed
+from nsysmodel.join.costs import Identity
+from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.template import Group, Template
 from nsysmodel.join.types import Bools, Bundle, Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.beliefs import op_belief
+from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.labels import Chain
 from nsysmodel.join.sequence import Sequence
 from nsysmodel.join.template import Template

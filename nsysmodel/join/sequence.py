@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.beliefs import MISFIT, Identity, costs_of, op_belief
+from nsysmodel.join.beliefs import MISFIT
+from nsysmodel.join.costs import Identity, costs_of
+from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.template import Template
 from nsysmodel.join.types import Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path, best_path
