@@ -11,6 +11,8 @@ from nsysmodel.export.reader import (
     Wanted,
     by_start,
     coded,
+    distinct,
+    each,
     ints,
     or_default,
     process_of,
@@ -79,8 +81,6 @@ _RESOURCES = {
 
 def kernels(reader: Reader) -> pd.DataFrame:
     """One row per execution of a kernel."""
-    import numpy as np
-
     wanted = (
         *_COMMON,
         *_NAMES,
@@ -90,8 +90,8 @@ def kernels(reader: Reader) -> pd.DataFrame:
     if rows is None:
         return empty("kernels")
     demangled, short, mangled = rows["demangledName"], rows["shortName"], rows["mangledName"]
-    best = np.where(demangled != NULL, demangled, np.where(short != NULL, short, mangled))
-    brief = np.where(short != NULL, short, best)
+    best = _first_known(demangled, short, mangled)
+    brief = _first_known(short, best)
     data = _placed(reader, rows)
     data["name"] = reader.names(best, missing="<kernel without a name>")
     data["short_name"] = reader.names(brief, missing="<kernel without a name>")
@@ -101,6 +101,19 @@ def kernels(reader: Reader) -> pd.DataFrame:
     data["graph_id"] = or_default(rows["graphId"], none=(0,))
     data["launch_type"] = or_default(rows["launchType"])
     return by_start(conform("kernels", data))
+
+
+def _first_known(*columns: Ints) -> Ints:
+    """The first column's value where it has one, else the next one's."""
+    import numpy as np
+
+    found, *others = columns
+    for other in others:
+        unknown = found == NULL
+        if not unknown.any():
+            break
+        found = np.where(unknown, other, found)
+    return found
 
 
 def copies(reader: Reader) -> pd.DataFrame:
@@ -184,11 +197,11 @@ def known_processes(reader: Reader, global_pid: Ints) -> Ints:
 
     missing = (global_pid == NULL) | (global_pid == NO_PROCESS)
     if not missing.any():
-        return global_pid & PROCESS_MASK
-    known = np.unique(global_pid[~missing]) & PROCESS_MASK
+        return each(global_pid, lambda pids: pids & PROCESS_MASK)
+    known = distinct(global_pid[~missing]) & PROCESS_MASK
     if not len(known):
         calls, _ = reader.rows(RUNTIME, ints("globalTid"))
-        known = np.unique(calls["globalTid"][calls["globalTid"] != NULL] & PROCESS_MASK)
+        known = distinct(calls["globalTid"][calls["globalTid"] != NULL] & PROCESS_MASK)
     if len(known) > 1:
         reader.note(
             "process_unknown",

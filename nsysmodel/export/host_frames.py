@@ -14,7 +14,10 @@ from nsysmodel.export.reader import (
     by_start,
     categories,
     coded,
+    distinct,
+    each,
     ints,
+    is_one,
     or_default,
     process_of,
     text_categories,
@@ -74,7 +77,10 @@ def _calls(reader: Reader, rows: Rows) -> dict[str, Any]:
 def _is_call(event_class: Ints) -> Mask:
     import numpy as np
 
-    return np.isin(event_class, (_RUNTIME_CLASS, _DRIVER_CLASS, _BACKTRACE_CLASS, NULL))
+    known = (_RUNTIME_CLASS, _DRIVER_CLASS, _BACKTRACE_CLASS, NULL)
+    if set(distinct(event_class).tolist()) <= set(known):
+        return np.ones(len(event_class), dtype=bool)
+    return np.isin(event_class, known)
 
 
 def _one_per_key(reader: Reader, rows: Rows) -> Mask:
@@ -83,6 +89,8 @@ def _one_per_key(reader: Reader, rows: Rows) -> Mask:
     import pandas as pd
 
     correlation, backtrace = rows["correlationId"], rows["eventClass"] == _BACKTRACE_CLASS
+    if is_one(rows["globalTid"]) and bool((correlation[1:] > correlation[:-1]).all()):
+        return np.ones(len(correlation), dtype=bool)
     keys = pd.DataFrame({"process": rows["globalTid"] & PROCESS_MASK, "correlation": correlation}, copy=False)
     real = correlation > 0
     repeated = keys.duplicated(keep=False).to_numpy() & real
@@ -202,9 +210,9 @@ def _thread(global_tid: Ints) -> dict[str, Ints]:
     known = or_default(global_tid, 0)
     return {
         "process": process_of(known),
-        "global_pid": known & PROCESS_MASK,
+        "global_pid": each(known, lambda ids: ids & PROCESS_MASK),
         "global_tid": known,
-        "thread": known & 0xFFFFFF,
+        "thread": each(known, lambda ids: ids & 0xFFFFFF),
     }
 
 

@@ -5,7 +5,7 @@ Every frame is made of these few steps; each leaves a diagnostic where it had to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +88,7 @@ class Reader:
 
     def names(self, ids: Ints, missing: str | None = None) -> pd.Categorical:
         """Texts of string ids. An id without text is `<string 7>`; NULL is `missing`."""
-        import pandas as pd
-
-        codes, uniques = pd.factorize(ids)
+        codes, uniques = factorized(ids)
         strings = self.strings()
         texts = [missing if i == NULL else strings.get(i, f"<string {i}>") for i in uniques.tolist()]
         dangling = sum(1 for i in uniques.tolist() if i != NULL and i not in strings)
@@ -115,8 +113,12 @@ class Reader:
 
     def sound(self, rows: Rows, what: str) -> Mask:
         """Which rows have possible times; those left out are counted among the notes."""
+        import numpy as np
+
         start, end = rows["start"], rows["end"]
         low, high = -_LATEST_NS, _LATEST_NS
+        if len(start) and _all_sound(start, end):
+            return np.ones(len(start), dtype=bool)
         possible = (start > low) & (start < high) & (end > low) & (end < high)
         reversed_ = possible & (end < start)
         zero = (start == 0) & (end == 0)
@@ -138,11 +140,19 @@ class Reader:
         return kept
 
 
+def _all_sound(start: Ints, end: Ints) -> bool:
+    """Whether every row has possible times that were collected, which few passes tell."""
+    if int(start.min()) <= 0 or int(end.max()) >= _LATEST_NS:
+        return False
+    length = end - start
+    return int(length.min()) >= 0 and int(length.max()) <= _LONGEST_NS
+
+
 def _filled(length: int, kind: Kind) -> np.ndarray[Any, Any]:
     import numpy as np
 
     if kind == "int":
-        return np.full(length, NULL, dtype=np.int64)
+        return np.broadcast_to(np.int64(NULL), length)
     if kind == "real":
         return np.full(length, np.nan)
     return np.full(length, None, dtype=object)
@@ -158,14 +168,15 @@ def categories(codes: np.ndarray[Any, Any], texts: list[str | None]) -> pd.Categ
     for i, text in enumerate(texts):
         remap[i] = -1 if text is None else position.setdefault(text, len(position))
     remap[-1] = -1
-    return pd.Categorical.from_codes(remap[codes], categories=pd.Index(list(position), dtype=object))
+    narrow = np.int8 if len(position) < 128 else np.int16 if len(position) < 32768 else np.int64
+    return pd.Categorical.from_codes(
+        remap.astype(narrow)[codes], categories=pd.Index(list(position), dtype=object)
+    )
 
 
 def coded(values: Ints, table: Mapping[int, str], unknown: str) -> pd.Categorical:
     """Names of small codes; a code outside `table` becomes `<unknown 14>`, NULL is missing."""
-    import pandas as pd
-
-    codes, uniques = pd.factorize(values)
+    codes, uniques = factorized(values)
     texts = [None if i == NULL else table.get(i, f"<{unknown} {i}>") for i in uniques.tolist()]
     return categories(codes, texts)
 
@@ -179,19 +190,55 @@ def text_categories(values: np.ndarray[Any, Any], missing: str | None = None) ->
     return categories(codes, [*(str(text) for text in uniques), missing])
 
 
-def or_default(values: Ints, default: int = -1, *, none: Iterable[int] = ()) -> Ints:
-    """`default` where a value is NULL or one of the sentinels `none`."""
+def is_one(values: np.ndarray[Any, Any]) -> bool:
+    """True for a column of stride 0: one value in all rows; see `nsysmodel.export.source`."""
+    return len(values) > 0 and values.strides == (0,)
+
+
+def factorized(values: Ints) -> tuple[Ints, Ints]:
+    """Codes from 0 and the values that they stand for."""
+    import numpy as np
+    import pandas as pd
+
+    if is_one(values):
+        return np.broadcast_to(np.int64(0), len(values)), values[:1]
+    codes, uniques = pd.factorize(values)
+    return codes, np.asarray(uniques)
+
+
+def each(values: Ints, make: Callable[[Ints], Ints]) -> Ints:
+    """`make(values)`, computed once for a column that has one value."""
     import numpy as np
 
-    result = np.where(values == NULL, default, values)
-    for sentinel in none:
-        result = np.where(result == sentinel, default, result)
-    return result
+    if not is_one(values):
+        return make(values)
+    return np.broadcast_to(make(values[:1])[0], len(values))
+
+
+def distinct(values: Ints) -> Ints:
+    """The different values of a column, ascending."""
+    import numpy as np
+    import pandas as pd
+
+    return np.sort(values[:1] if is_one(values) else pd.unique(values))
+
+
+def or_default(values: Ints, default: int = -1, *, none: Iterable[int] = ()) -> Ints:
+    """`default` where a value is NULL or one of the sentinels `none`; the column itself where none is."""
+    import numpy as np
+
+    def replaced(values: Ints) -> Ints:
+        unset = values == NULL
+        for sentinel in none:
+            unset |= values == sentinel
+        return np.where(unset, default, values) if unset.any() else values
+
+    return each(values, replaced)
 
 
 def process_of(global_id: Ints) -> Ints:
     """OS process ids of global process or thread ids; the bits of host and VM are left out."""
-    return (global_id >> 24) & 0xFFFFFF
+    return each(global_id, lambda ids: (ids >> 24) & 0xFFFFFF)
 
 
 def by_start(frame: pd.DataFrame, column: str = "start_ns") -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 A source knows tables and columns; it knows nothing of kernels. Integer columns arrive as int64 with
 `NULL` for a missing value, so that nanoseconds never pass through float; text as object arrays with
-None; real numbers as float64 with NaN.
+None; real numbers as float64 with NaN. A column that has one value in all rows may arrive as an array of
+stride 0, which takes no memory and cannot be written to.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nsysmodel.export.pages.cells import Cells, cells, counts
+from nsysmodel.export.pages.column import Column
 from nsysmodel.export.pages.database import Database, DeclinedError
 from nsysmodel.export.pages.shapes import Layout, Shapes, shaped
 from nsysmodel.export.pages.tree import leaves
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 21
 """About what a cache of a core holds: the pages of a block are visited once a column."""
 _MOST_THREADS = 8
-_SLACK = 1.2
 
 Progress = Callable[[int, int], None]
 """Called with the rows or pages that are done and their total."""
@@ -79,7 +79,7 @@ class _Reading:
         positions = tuple(self.layout.columns[name.lower()] for name in self.want)
         shapes = Shapes(self.layout, positions)
         room = self._capacity()
-        out = {name: _empty(room, kind) for name, kind in self.want.items()}
+        out = {name: Column(room, kind) for name, kind in self.want.items()}
         blocks = list(_blocks(self.database, self.pages))
         source = iter(blocks)
         threads = min(_MOST_THREADS, _processors(), len(blocks))
@@ -101,10 +101,7 @@ class _Reading:
                 for future in [pool.submit(work) for _ in range(threads)]:
                     future.result()
         self._check()
-        return {
-            name: values[: self.rows] if room <= _SLACK * self.rows else values[: self.rows].copy()
-            for name, values in out.items()
-        }
+        return {name: column.whole(self.rows) for name, column in out.items()}
 
     def _capacity(self) -> int:
         """No fewer rows than the table has: rowids ascend, and a page holds only so many cells."""
@@ -129,7 +126,7 @@ class _Reading:
                 raise DeclinedError("there are more rows than rowids")
             return first, data, count
 
-    def _block(self, rows: Cells, first: int, shapes: Shapes, out: Rows) -> None:
+    def _block(self, rows: Cells, first: int, shapes: Shapes, out: dict[str, Column]) -> None:
         import numpy as np
 
         if not len(rows.start):
@@ -141,7 +138,7 @@ class _Reading:
         until = first + len(codes)
         for i, (name, kind) in enumerate(self.want.items()):
             place = Place(rows, codes, types[:, i], offsets[:, i])
-            out[name][first:until] = decode(place, kind, is_rowid=shapes.wanted[i] == alias)
+            out[name].put(first, until, decode(place, kind, is_rowid=shapes.wanted[i] == alias))
         with self.lock:
             self.bounds.append((first, int(rows.rowid[0]), int(rows.rowid[-1])))
 
@@ -161,13 +158,6 @@ class _Reading:
         found = (starts[0], ends[-1]) if starts else (None, None)
         if found != (self.layout.first, self.layout.last):
             raise DeclinedError("the first or last row is not where SQLite finds it")
-
-
-def _empty(length: int, kind: Kind) -> Bytes:
-    import numpy as np
-
-    dtype = {"int": np.int64, "real": np.float64, "text": object}[kind]
-    return np.empty(length, dtype=dtype)
 
 
 def _processors() -> int:
