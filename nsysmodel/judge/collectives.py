@@ -116,7 +116,8 @@ def summaries(
         if not unclaimed and (cost is None or not is_collective(cost)):
             continue
         rows, places = instances(activity, windows, code)
-        moved[label] = cost.cost.link_bytes / len(rows) if cost is not None and len(rows) else None
+        known = cost is not None and cost.cost.link_bytes > 0 and len(rows)
+        moved[label] = cost.cost.link_bytes / len(rows) if cost is not None and known else None
         steps = _steps_of(places, activity, rows, windows)
         keys = [(label, step, place) for step, place in zip(steps, places.tolist(), strict=True)]
         found = [np.array([peer.get(key, ABSENT) for key in keys], np.int64) for peer in peers]

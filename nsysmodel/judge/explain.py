@@ -17,7 +17,7 @@ from nsysmodel.judge.ops import Priced
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.result import Flag, OpRow
 from nsysmodel.result_account import ClockFacts, LinkUse
-from nsysmodel.theory.floor import link_for
+from nsysmodel.theory.floor import floor_of, link_for
 
 OPTIONS = {"context": "--context", "batch": "--batch", "tokens": "--tokens"}
 
@@ -86,11 +86,32 @@ def _suspect(row: OpRow, priced: Priced, at: Evidence, flags: list[Flag], told: 
         return
     one = priced.cost * (1 / priced.executions)
     fits = at.rebuilt.fits(row.op, mean) if at.rebuilt is not None else ()
+    expected = _expectation(row.op, priced, mean, at.hardware)
+    if expected:
+        flags.append("wrong_workload")
+        told.append(expected)
     streamed = at.rebuilt.model.cost.hbm_bytes if at.rebuilt is not None else 0
     for suspicion in suspicious(mean, one, priced.one, at.hardware, fits, streamed_bytes=streamed):
+        if expected and suspicion.flag == "wrong_peak":
+            continue
         flags.append(suspicion.flag)
         text = suspicion.explanation
         told.append(f"{text[:1].upper()}{text[1:]}.")
+
+
+LEAST = {"moe_gemm": "tokens that share their experts", "": "recurrent state in 16 bit, written back later"}
+"""What the hard bound of an op stands for whose floor is an expectation, by kind."""
+
+
+def _expectation(op: str, priced: Priced, measured_ns: float, hardware: Hardware) -> str:
+    """That an op whose floor is an expectation stayed above its hard bound; else empty."""
+    if priced.op.min_cost is None or priced.op.id != op:
+        return ""
+    least = floor_of(priced.op.min_cost, hardware).hbm_ns
+    if least > measured_ns:
+        return ""
+    what = LEAST.get(priced.op.kind, LEAST[""])
+    return f"The floor is an expectation; {what} would fit: the hard bound is {units.ns(least)}."
 
 
 def _assumption(rests: tuple[str, ...], rebuilt: Rebuilt) -> str:
