@@ -270,7 +270,7 @@ def _evaluation(
         export=facts,
         hardware=hardware_facts(main.hardware),
         workload=workload_facts(main.workload),
-        model=model_facts(main.model) if spec is not None else None,
+        model=model_facts(spec if main.model is None else main.model),
         verdict=main.verdict,
         devices=tuple(case.result for case in judged),
         diagnostics=(*found, *(d for case in judged for d in case.diagnostics)),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nsysmodel.hardware.types import Hardware
+from nsysmodel.model import FlatSpec, LayeredSpec, ModelSpec
 from nsysmodel.model.types import FlatModel, StepModel
 from nsysmodel.workload import Workload
 
@@ -46,10 +47,19 @@ def workload_facts(workload: Workload | None) -> dict[str, Any]:
     return facts
 
 
-def model_facts(model: StepModel | FlatModel | None) -> Mapping[str, Any] | None:
-    """The model's name, source, layers and size."""
+def model_facts(model: StepModel | FlatModel | ModelSpec | None) -> Mapping[str, Any] | None:
+    """The model's name, source, layers and size; of one that was never built, without size."""
     if model is None:
         return None
+    if isinstance(model, FlatSpec):
+        model = model.model
+    if isinstance(model, LayeredSpec):
+        return {
+            "name": model.name,
+            "source": model.source,
+            "layers": len(model.layers),
+            "notes": list(model.notes),
+        }
     if isinstance(model, FlatModel):
         return {
             "name": model.name,

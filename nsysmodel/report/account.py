@@ -123,10 +123,13 @@ def _excesses(parts: Iterable[WaterfallPart], ways: Mapping[str, str], window_ns
         if rest:
             count = plural(len(rest), f"other {noun}" if shown else noun)
             yield f"{count} {place}".strip(), way, sum(ns for _, ns in rest), None, ""
-    below = [ns for ns in by_op.values() if ns < 0]
-    if below:
-        note = "below the floor is impossible: see the flags of these ops"
-        yield f"{plural(len(below), 'op')} below the floor", "below", sum(below), None, note
+    below = sorted(((op, ns) for op, ns in by_op.items() if ns < 0), key=lambda item: (item[1], item[0]))
+    if len(below) == 1:
+        yield below[0][0], "below", below[0][1], below[0][0], "faster than its floor: see its flags"
+    elif below:
+        names = ", ".join(clean(op, 24) for op, _ in below[:3]) + (", …" if below[3:] else "")
+        note = f"faster than their floors: {names}"
+        yield f"{plural(len(below), 'op')} below the floor", "below", sum(ns for _, ns in below), None, note
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,8 @@ class WaterRow:
 def fine(value: float) -> Unit:
     """A unit that shows thousandths, so that the small parts of a step do not vanish beside the large."""
     unit = unit_for([value])
+    if unit.factor == 1e9 and value < 100e9:
+        return Unit(1e6, "ms", 1)
     return Unit(unit.factor, unit.name, 1 if unit.factor < 1e6 else 3 if value < 10 * unit.factor else 2)
 
 

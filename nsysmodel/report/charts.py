@@ -24,7 +24,7 @@ from nsysmodel.result import LayerHeat, OpRow
 
 Roof = tuple[str, float]
 WIDTH, HEIGHT = 640, 330
-LEFT, RIGHT, TOP, BOTTOM = 58, 626, 14, 286
+LEFT, RIGHT, TOP, BOTTOM = 58, 626, 24, 286
 
 
 def roofline(
@@ -69,7 +69,7 @@ def _grid(x: Scale, y: Scale) -> Markup:
     lines.append(
         label((LEFT + RIGHT) / 2, BOTTOM + 36, "arithmetic intensity, FLOP per byte of HBM", "middle")
     )
-    lines.append(label(6, TOP + 2, "TFLOP/s"))
+    lines.append(label(6, 12, "TFLOP/s"))
     return join(lines)
 
 
@@ -164,7 +164,7 @@ def strip(rows: Sequence[OpRow], ranks: Mapping[str, int], ident: str) -> Markup
         colour = mark(f"r{rank}")
         body.append(element("rect", x=8, y=position, width=max(x(part) - 8, 0.5), height=thick, **colour))
         middle = position + tall / 2 + 4
-        if middle - last >= 12 and position + tall / 2 < top + high:
+        if middle - last >= 13 and position + tall / 2 < top + high:
             name = (f"{rank} " if rank else "") + cut(clean(row.op, 60), 17)
             body.append(label(306, middle, name))
             last = middle

@@ -106,7 +106,7 @@ def _bound_card(evaluation: Evaluation, device: DeviceResult, judged: bool) -> C
         caption = "Device busy, mean per step" if device.steps.used else "Device busy"
         return Card(caption, units.ns(step.busy_ns), ("no model given: no floor",))
     if not judged or step.floor_ns is None:
-        return Card("Floor", "withheld", ("the model does not fit what was measured",))
+        return Card("Floor", "withheld", ("nothing is judged: see the verdict",))
     lines = [f"{units.percent(step.fraction_of_roofline)} of the roofline"]
     lines += _tokens(step.tokens_per_s.get("bound"), "at most")
     lines.append(f"peaks: {clean(evaluation.hardware.get('source', 'unknown'), 40)}")
@@ -115,7 +115,7 @@ def _bound_card(evaluation: Evaluation, device: DeviceResult, judged: bool) -> C
 
 def _modeled_card(evaluation: Evaluation, device: DeviceResult) -> Card:
     export = evaluation.export
-    if evaluation.model is None:
+    if evaluation.model is None or not device.ops:
         facts = (
             f"{plural(len(device.kernels), 'name')} and launch shapes",
             f"graphs: {words(export.graph_mode)}",

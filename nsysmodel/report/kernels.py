@@ -89,6 +89,7 @@ def classes(device: DeviceResult, ident: str) -> Table | None:
         Column("Kernels", hint="names and launch shapes"),
         Column("Largest", wide=True, minor=True),
     )
+    caption = "All used steps together" if device.steps.used else "The whole window"
     rows = []
     for (name, uses), total in zip(order, totals, strict=True):
         share, largest = sum(use.share for use in uses), max(uses, key=lambda use: use.total_ns)
@@ -96,7 +97,7 @@ def classes(device: DeviceResult, ident: str) -> Table | None:
             (text(words(name), width=40), total, Cell(f"{share * 100:.1f}", share),
              plain(sum(use.instances for use in uses)), plain(len(uses)), kernel_cell(largest.name, width=56))
         )  # fmt: skip
-    return limited(ident, "All steps together", columns, rows, 100, "classes", sorted_by=1)
+    return limited(ident, caption, columns, rows, 100, "classes", sorted_by=1)
 
 
 def small(device: DeviceResult, ident: str, limit: int) -> Table | None:
@@ -126,9 +127,7 @@ def _with_rest(table: Table, total: int, limit: int, what: str) -> Table:
     """`table` with a remark where rows were cut before cells were made of them."""
     if total <= limit:
         return table
-    remark = (
-        f"Showing {limit:,} of {total:,} {what}, by time; the JSON, CSV and Parquet outputs hold all of them."
-    )
+    remark = f"Showing {limit:,} of {total:,} {what}, by time; the JSON and `nsysmodel kernels` have more."
     return Table(
         table.ident, table.caption, table.columns, table.rows, remark, table.sorted_by, table.searchable
     )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Collection
+
+from nsysmodel.report.text import without_arguments
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST = 160
+_LIMIT = 1_600
 
 
-def command(name: str, skip: int) -> str:
+def command(name: str, skip: int, others: Collection[str] = ()) -> str:
     """The command for the kernel called `name`, after `skip` launches of it.
 
     A kernel without template arguments is named by its function; another by the start of its demangled
     name, since templates such as `device_kernel` serve many purposes. Characters that a shell or a
-    regular expression might read otherwise are left to the wildcard.
+    regular expression might read otherwise are left to the wildcard. The start is long enough to tell the
+    kernel from `others`, since the launches to skip are counted by its whole name.
 
     >>> command("nvjet_tst_64x8_64x16_4x1_v_bz_TNT", 48)
     'ncu --set full -k nvjet_tst_64x8_64x16_4x1_v_bz_TNT --launch-skip 48 --launch-count 1 -- YOUR_COMMAND'
@@ -23,11 +28,14 @@ def command(name: str, skip: int) -> str:
     """
     tail = f"--launch-skip {max(skip, 0)} --launch-count 1 -- YOUR_COMMAND"
     name = name.removeprefix("void ")
-    head = name.split("(")[0].strip()
-    plain = name if head.endswith("::") or not head else head
+    plain = without_arguments(name).strip()
     if _WORD.fullmatch(plain) and len(plain) <= _LONGEST:
         return f"ncu --set full -k {plain} {tail}"
-    pattern = "".join(_safe(char) for char in plain[:_LONGEST])
+    length = _LONGEST
+    rest = [other.removeprefix("void ") for other in others if other.removeprefix("void ") != name]
+    while length < min(len(plain), _LIMIT) and any(other.startswith(plain[:length]) for other in rest):
+        length += _LONGEST
+    pattern = "".join(_safe(char) for char in plain[:length])
     return f"ncu --set full --kernel-name-base demangled -k {shlex.quote('regex:' + pattern)} {tail}"
 
 

@@ -169,7 +169,8 @@ def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detai
     if judged:
         facts += _floor_facts(row)
     largest = max(row.kernels, key=lambda use: use.total_ns, default=None)
-    command = ncu.command(largest.name, largest.launch_skip or 0) if largest else ""
+    others = {use.name for use in device.kernels}
+    command = ncu.command(largest.name, largest.launch_skip or 0, others) if largest else ""
     drawing = None
     if any(row.layers_ns):
         drawing = spark(

@@ -122,9 +122,7 @@ def limited(ident: str, caption: str, columns: Sequence[Column], rows: Iterable[
     every = [tuple(row) for row in rows]
     left_out = ""
     if len(every) > limit:
-        left_out = (
-            f"Showing {limit:,} of {len(every):,} {what}; the JSON, CSV and Parquet outputs hold all of them."
-        )
+        left_out = f"Showing {limit:,} of {len(every):,} {what}; the JSON holds all of them."
         every = every[:limit]
     return Table(
         ident, caption, tuple(columns), tuple(every), left_out, sorted_by, searchable and len(every) > 12

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from nsysmodel.join.names import normalise
+
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _QUANTITY = re.compile(
     r"(?<=\d) (?=(?:[nµm]?s|%|[kMGTP]?B(?:/s)?|[kMGTP]?FLOP(?:S|/s)?|tokens/s)(?![A-Za-z]))"
@@ -65,16 +67,23 @@ def kernel_name(name: str, width: int) -> str:
 
     >>> kernel_name("void at::native::vec_kernel<(int)4, at::native::Fill<float>>(int, T2)", 60)
     'vec_kernel<4, Fill<float>>'
-    >>> kernel_name("nvjet_tst_64x8_TNT", 60)
-    'nvjet_tst_64x8_TNT'
+    >>> kernel_name("nvjet_tst_64x8_TNT", 60), kernel_name("_ZN3moe3sumIfEEvPT_", 60)
+    ('nvjet_tst_64x8_TNT', 'moe::sum')
     """
-    short = _without_arguments(name[:_LONGEST].removeprefix("void "))
+    if name.startswith("_Z"):
+        name = normalise(name[:_LONGEST]).text
+    short = without_arguments(name[:_LONGEST].removeprefix("void "))
     for pattern, replacement in _NOISE:
         short = pattern.sub(replacement, short)
     return clean(short.strip() or name, width)
 
 
-def _without_arguments(name: str) -> str:
+def without_arguments(name: str) -> str:
+    """A demangled name without the list of its arguments.
+
+    >>> without_arguments("k<(int)2>(T1, int)")
+    'k<(int)2>'
+    """
     if not name.endswith(")"):
         return name
     depth = 0

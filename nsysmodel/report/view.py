@@ -117,7 +117,12 @@ def page(evaluation: Evaluation, limits: Limits) -> PageView:
         judged=judged,
         has_model=evaluation.model is not None,
         synthetic=evaluation.export.synthetic,
-        warnings=tuple(item for item in cleaned if item.severity != "info"),
+        warnings=tuple(
+            item
+            for item in cleaned
+            # What the verdict itself says needs no second place.
+            if item.severity != "info" and item.message not in evaluation.verdict.reasons
+        ),
         notes=tuple(item for item in cleaned if item.severity == "info"),
         fits=tuple(_fit(fit) for fit in evaluation.fits),
         devices=devices,
@@ -154,12 +159,10 @@ def _device(
     water = account.waterfall(device, judged=judged)
     unit = account.fine(water.mean_ns)
     heat = charts.heat(device.layers, judged=judged, ident=f"{ident}-heat")
-    modeled = evaluation.model is not None
+    modeled = evaluation.model is not None and bool(device.ops)
     drawn = None
     if device.timeline is not None and device.timeline.bars:
-        drawn = timeline.draw(
-            device.timeline, ranks, limits.bars, f"{ident}-tl", modeled=modeled and bool(device.ops)
-        )
+        drawn = timeline.draw(device.timeline, ranks, limits.bars, f"{ident}-tl", modeled=modeled)
     gaps = device.gaps
     return DeviceView(
         ident=ident,

@@ -80,7 +80,7 @@ def test_default_output(bundled: Path, tmp_path: Path) -> None:
     assert "A step takes 4.89 ms; the model says 1.62 ms, assuming context 4096." in text
     assert "205 tokens/s measured, 617 tokens/s at most" in text
     ranked = [line.split()[0] for line in result.stdout.splitlines() if "ms" in line or "µs" in line]
-    assert ranked[-3:] == ["o_proj", "moe_permute", "attention"]
+    assert ranked[-3:] == ["o_proj", "attention", "moe_gate_up"]
     assert text.endswith(f"Wrote {bundled.stem}.html")
     assert "\x1b" not in result.stdout
 

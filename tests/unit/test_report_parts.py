@@ -77,7 +77,7 @@ def test_account_that_does_not_close_says_so() -> None:
 def test_ops_below_their_floor_are_told_apart() -> None:
     parts = (WaterfallPart("floor", "", 100), WaterfallPart("excess", "a", -7, op="a"))
     water = account.waterfall(sample.device(waterfall=parts, window_total_ns=93), judged=True)
-    assert [row.kind for row in water.rows] == ["floor", "below"]
+    assert [(row.kind, row.op) for row in water.rows] == [("floor", None), ("below", "a")]
 
 
 def test_what_helps_stays_apart_in_the_account() -> None:
@@ -127,6 +127,14 @@ def test_ncu_pattern_fits_its_own_kernel() -> None:
     ):
         words = shlex.split(ncu.command(name, 0))
         assert re.search(words[words.index("-k") + 1].removeprefix("regex:"), name)
+
+
+def test_ncu_pattern_tells_kernels_of_one_family_apart() -> None:
+    family = "void cutlass::device_kernel<" + "flash::Mainloop<" * 20
+    mine, other = family + "(int)1>(P)", family + "(int)2>(P)"
+    pattern = shlex.split(ncu.command(mine, 0, [mine, other]))[6].removeprefix("regex:")
+    assert re.search(pattern, mine)
+    assert not re.search(pattern, other)
 
 
 @pytest.mark.parametrize(
