@@ -70,7 +70,7 @@ def costs_of(
     stay = np.full((count, slots + 1), FORBIDDEN)
     extra = np.array([extra_cost(identity.kernel_class) for identity in identities])
     eager = not any(identity.kernel_class.kernel_class in ATTENTION_CLASSES for identity in identities)
-    grouped = any(identity.kernel_class.kernel_class == "moe_gemm" for identity in identities)
+    grouped = _grouped(identities)
     norms = [i.kernel_class for i in identities if i.kernel_class.kernel_class == "norm"]
     fused_norms, residual = bool(norms), any({"residual", "add"} & norm.traits for norm in norms)
     for k, op in enumerate(template.ops):
@@ -133,6 +133,16 @@ def _prepares(kernel: KernelClass, residual_norms: bool) -> bool:
 def _cannot_be(identity: Identity, hard_ns: float) -> bool:
     """An unknown kernel far below an op's hard floor is not that op; a known product may be."""
     return identity.kernel_class.kernel_class in OPAQUE_CLASSES and identity.median_ns < 0.5 * hard_ns
+
+
+def _grouped(identities: Sequence[Identity]) -> bool:
+    """Grouped products run both halves of the experts: then a plain product is none of theirs."""
+    count = {"moe_gemm": 0, "router_topk": 0}
+    for identity in identities:
+        found = identity.kernel_class.kernel_class
+        if found in count and not identity.kernel_class.helper:
+            count[found] += identity.count
+    return count["moe_gemm"] > 1.5 * count["router_topk"]
 
 
 def _one_of_many(identity: Identity, op: Op) -> bool:

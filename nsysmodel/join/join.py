@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 SAMPLE = 3000
 """Kernels on which the order of ops is chosen."""
+WHOLE = {"lm_head": 6.0}
+"""Cost of a step without an LM head, where the capture was seen to have them."""
 MOST_REFINED = 64
 """Steps aligned layer by layer at most; more of them mean that the model is another one."""
 NEAR = 2
@@ -69,6 +71,9 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     order_of = _order_of_ops(model, hardware, sequence, main, skips)
     template = cyclic(model, skips, order_of)
     aligned = align_chain(template, sequence, main, op_floors(template, hardware))
+    if _breaks_early(aligned.chain, len(model.layers)):
+        template = cyclic(model, {**skips, **WHOLE}, order_of, whole_steps=True)
+        aligned = align_chain(template, sequence, main, op_floors(template, hardware))
     chain = aligned.chain
     if sides:
         order, chain = attach_sides(template, aligned.path, aligned.costs, sequence, main, sides, chain)
@@ -86,6 +91,19 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     )
     refusals = (*odd_kinds, *refusals)
     return Join(labels, tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics)
+
+
+def _breaks_early(chain: Chain, layers: int) -> bool:
+    """True where most steps reach an LM head and some that do not have too few layers: strays cut them."""
+    inside = chain.step >= 0
+    if not inside.any() or "lm_head" not in chain.labels:
+        return False
+    count = int(chain.step.max()) + 1
+    depth, ends = np.zeros(count, np.int64), np.zeros(count, bool)
+    np.maximum.at(depth, chain.step[inside], chain.layer[inside] + 1)
+    ends[np.unique(chain.step[chain.op == chain.labels.index("lm_head")])] = True
+    inner = slice(1, -1)
+    return bool(ends.sum() * 2 > count and (~ends[inner] & (depth[inner] < layers)).any())
 
 
 def _order_of_ops(

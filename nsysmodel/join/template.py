@@ -112,11 +112,16 @@ class Orders:
         return tuple(found)
 
 
-def cyclic(model: StepModel, skip_cost: dict[str, float], orders: Orders) -> Template:
+def cyclic(
+    model: StepModel, skip_cost: dict[str, float], orders: Orders, *, whole_steps: bool = False
+) -> Template:
     """One group per layer *structure*; the layers are counted, not prescribed.
 
     Layer kinds with the same op ids share a group: they differ in cost, not in what runs. A path that goes
     through the head begins a new step.
+
+    With `whole_steps` a step may not end early: the capture was seen to run to its LM head, and what looks like
+    a forward that broke off is a stray kernel.
     """
     kinds: dict[tuple[str, ...], Group] = {}
     sequence: list[tuple[str, ...]] = []
@@ -141,7 +146,7 @@ def cyclic(model: StepModel, skip_cost: dict[str, float], orders: Orders) -> Tem
     transition[tail, 0] = 0.0
     transition[tail, entry] = missing[0]
     # A forward may end before its LM head; whether it does is not worth guessing more than once a step.
-    transition[last, 0] = min(missing[tail], 2.5) + 1.0
+    transition[last, 0] = (missing[tail] if whole_steps else min(missing[tail], 2.5)) + 1.0
     for index in range(1, tail):
         transition[index, tail] = min(transition[index, tail], 8.0)
     transition[0, 0] = transition[tail, tail] = FORBIDDEN
