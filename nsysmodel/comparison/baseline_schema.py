@@ -22,6 +22,7 @@ class _Part(BaseModel):
     kernel_class: str = ""
     floor_ns: float | None = None
     bound: str = ""
+    ratio: float | None = None
 
 
 class _Device(BaseModel):

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsysmodel.comparison import comparable
 from nsysmodel.comparison.deciding import verdict
+from nsysmodel.comparison.devices import Devices, device_pairs
 from nsysmodel.comparison.measuring import Means, Series, decided, means, measure
 from nsysmodel.comparison.pairing import Pair, pair_parts
 from nsysmodel.comparison.result import (
@@ -23,13 +24,10 @@ from nsysmodel.comparison.result import (
     RunFacts,
     Thresholds,
 )
-from nsysmodel.comparison.snapshot import DeviceSnapshot, Part, Snapshot
-from nsysmodel.errors import ExportError
-from nsysmodel.result import Diagnostic
+from nsysmodel.comparison.snapshot import Part, Snapshot
 
 ROWS = ("op", "kernel", "graph", "copy")
 """Kinds of parts that are rows; gaps and overlap stand in the waterfall only."""
-Devices = Sequence[DeviceSnapshot]
 Index = list[dict[tuple[str, str], Part]]
 """The parts of each run by kind and name."""
 
@@ -65,7 +63,7 @@ def build(
     Raises:
         ExportError: no device of A stands for one of B.
     """
-    found, lonely = _device_pairs(a, b)
+    found, lonely = device_pairs(a, b)
     matched = [_match(one, other) for one, other in found]
     measures: list[Measure] = []
     for item in matched:
@@ -95,42 +93,6 @@ def build(
         diagnostics=(*comparable.notes(a, b), *comparable.pairing_notes(ops), *lonely),
         command=command,
     )
-
-
-def _device_pairs(
-    a: Sequence[Snapshot], b: Sequence[Snapshot]
-) -> tuple[list[tuple[Devices, Devices]], list[Diagnostic]]:
-    """Devices by ordinal and rank of their process; the only device of a run always stands for the other."""
-    keyed = [[_keys(run) for run in side] for side in (a, b)]
-    if all(len(run.devices) == 1 for run in (*a, *b)):
-        only: tuple[Devices, Devices] = ([run.devices[0] for run in a], [run.devices[0] for run in b])
-        return [only], []
-    first = list(keyed[0][0])
-    shared = [key for key in first if all(key in run for side in keyed for run in side)]
-    if not shared:
-        raise ExportError(
-            "A and B used different devices.", "Choose one on each side with --device and --process."
-        )
-    pairs: list[tuple[Devices, Devices]] = [
-        ([run[key] for run in keyed[0]], [run[key] for run in keyed[1]]) for key in shared
-    ]
-    extra = sorted({key[0] for side in keyed for run in side for key in run if key not in shared})
-    notes = [
-        Diagnostic("unpaired_device", "warning", f"Device {device} is not on both sides and is left out.", "")
-        for device in extra
-    ]
-    return pairs, notes
-
-
-def _keys(run: Snapshot) -> dict[tuple[int, int], DeviceSnapshot]:
-    ranks: dict[int, int] = {}
-    found = {}
-    for device in sorted(run.devices, key=lambda d: (d.device, d.process)):
-        rank = ranks.get(device.device, 0)
-        ranks[device.device] = rank + 1
-        found[device.device, rank] = device
-    order = {id(device): place for place, device in enumerate(run.devices)}
-    return dict(sorted(found.items(), key=lambda item: order[id(item[1])]))
 
 
 def _match(a: Devices, b: Devices) -> _Matched:
@@ -206,6 +168,8 @@ def _rows(item: _Matched, index: int, measures: Sequence[Measure]) -> Iterator[O
             kernel_class=next((p.kernel_class for p in (*other, *one) if p.kernel_class), ""),
             share=own / whole if whole else 0.0,
             mean_difference_ns=item.mean_b.rows[place] - item.mean_a.rows[place],
+            a_ratio=_ratio(found.a_ns, one),
+            b_ratio=_ratio(found.b_ns, other),
         )
 
 
@@ -216,6 +180,13 @@ def _chosen(known: Index, kind: str, names: tuple[str, ...]) -> list[Part]:
         first = next((parts[kind, name] for parts in known if (kind, name) in parts), None)
         found += [first] if first is not None else []
     return found
+
+
+def _ratio(time_ns: float | None, parts: Sequence[Part]) -> float | None:
+    """Time over floor, where every part may be set against its floor."""
+    floor = _floor(parts)
+    judged = all(part.ratio is not None for part in parts)
+    return time_ns / floor if time_ns is not None and floor and judged else None
 
 
 def _floor(parts: Sequence[Part]) -> float | None:

@@ -75,6 +75,7 @@ class OpChange:
         a_parts, b_parts: labels or kernel names that it is made of.
         a_launches, b_launches: kernels per step.
         a_floor_ns, b_floor_ns: floor per step; None without a model.
+        a_ratio, b_ratio: median over floor; None where that says nothing (bound by launches, waits included).
         a_kernels, b_kernels: kernel names, most time first.
         share: of the step of A (of B where A lacks it).
         mean_difference_ns: its part in the difference waterfall, integer.
@@ -96,6 +97,8 @@ class OpChange:
     kernel_class: str
     share: float
     mean_difference_ns: int
+    a_ratio: float | None = None
+    b_ratio: float | None = None
 
     @property
     def change(self) -> Change:

@@ -23,7 +23,8 @@ Unit = Literal["step", "repetition", "window"]
 class Part:
     """One part of the steps, as `judge.steptable.StepPart`, with what the model says of it.
 
-    `floor_ns` is the mean per step; None where no model judged it. `values_ns` has a value for each step.
+    `floor_ns` is the mean per step; None where no model judged it. `ratio` is None where it must not be set
+    against the time: bound by launches, waiting included. `values_ns` has a value for each step.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Part:
     kernel_class: str = ""
     floor_ns: float | None = None
     bound: str = ""
+    ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,7 @@ def _parts(table: StepTable, rows: dict[str, OpRow], vocabulary: Vocabulary, kee
                 kernel_class=vocabulary.classify(part.name).kernel_class if part.kind == "kernel" else "",
                 floor_ns=row.floor_ns if row else None,
                 bound=row.bound if row else "",
+                ratio=row.ratio if row else None,
             )
         )
     return tuple(result)

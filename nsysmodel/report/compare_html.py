@@ -172,8 +172,7 @@ def _row(comparison: Comparison, op: OpChange, unit: Unit, largest: float, model
     m = op.measure
     ratios = None
     if modeled:
-        pairs = ((m.a_ns, op.a_floor_ns), (m.b_ns, op.b_floor_ns))
-        one, other = (units.ratio(t / f) if t is not None and f else MISSING for t, f in pairs)
+        one, other = (MISSING if r is None else units.ratio(r) for r in (op.a_ratio, op.b_ratio))
         ratios = (one, other)
     return OpRow(
         op=op,

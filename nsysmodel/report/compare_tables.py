@@ -110,7 +110,7 @@ def ops_table(comparison: Comparison, ops: Sequence[OpChange], ident: str, capti
     for op in ops:
         m = op.measure
         style = "code" if op.kind == "kernel" else ""
-        ratios = [_ratio(m.a_ns, op.a_floor_ns), _ratio(m.b_ns, op.b_floor_ns)] if modeled else []
+        ratios = [_ratio(op.a_ratio), _ratio(op.b_ratio)] if modeled else []
         rows.append(
             (
                 Cell(MARKS[op.change], title=words(op.change)),
@@ -129,10 +129,8 @@ def ops_table(comparison: Comparison, ops: Sequence[OpChange], ident: str, capti
     return Table(ident, caption, tuple(columns), tuple(rows), searchable=len(rows) > 12)
 
 
-def _ratio(measured: float | None, floor: float | None) -> Cell:
-    if measured is None or not floor:
-        return Cell(MISSING)
-    return Cell(units.ratio(measured / floor), sort=measured / floor)
+def _ratio(value: float | None) -> Cell:
+    return Cell(MISSING) if value is None else Cell(units.ratio(value), sort=value)
 
 
 @dataclass(frozen=True, slots=True)

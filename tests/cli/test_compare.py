@@ -110,6 +110,13 @@ def test_renamed_kernels_are_paired_without_a_model(run: Callable[..., Result]) 
     assert {op["change"] for op in ops} == {"unchanged"}
 
 
+def test_launch_bound_ops_have_no_ratio(run: Callable[..., Result]) -> None:
+    run("compare {a} {b} -m {model} --json out.json")
+    ratios = {op["op"]: op["a_ratio"] for op in json.loads(Path("out.json").read_text())["ops"]}
+    assert ratios["rope"] is ratios["kv_write"] is None
+    assert 1 < ratios["gate_up_proj"] < 2
+
+
 def test_every_format(run: Callable[..., Result]) -> None:
     for name in ("out.html", "out.md", "out.json", "out.csv"):
         result = run(f"compare {{a}} {{slow}} -m {{model}} -o {name} -q")

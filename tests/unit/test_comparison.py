@@ -120,6 +120,19 @@ def test_fused_ops_are_set_against_their_parts() -> None:
     assert (row.a_parts, row.b_parts) == (("rope", "kv_write"), ("rope+kv_write",))
 
 
+def test_a_ratio_stands_only_where_it_says_something() -> None:
+    own = device({("op", "act"): [9_000] * 8, ("op", "o_proj"): [50_000] * 8})
+    parts = tuple(
+        replace(part, floor_ns=10.0, ratio=2.0 if part.name == "o_proj" else None)
+        if part.kind == "op"
+        else part
+        for part in own.parts
+    )
+    found = nsysmodel.compare(run(replace(own, parts=parts)), run(own))
+    ratios = {op.op: (op.a_ratio, op.b_ratio) for op in found.ops}
+    assert ratios == {"act": (None, None), "o_proj": (5_000.0, None)}
+
+
 def kernels(*names: tuple[str, str]) -> object:
     """A device that runs these kernels (name, shape) in this order, 1 µs each."""
     unique = list(dict.fromkeys(name for name, _ in names))
