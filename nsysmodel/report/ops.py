@@ -167,7 +167,7 @@ def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detai
         spread = f"{units.ns(row.p05_ns)} · {units.ns(row.median_ns)} · {units.ns(row.p95_ns)}"
         facts.append(("per instance, 5 % · median · 95 %", spread))
     if judged:
-        facts += _floor_facts(row)
+        facts += [*_gain_facts(row.op, device), *_floor_facts(row)]
     largest = max(row.kernels, key=lambda use: use.total_ns, default=None)
     others = {use.name for use in device.kernels}
     command = ncu.command(largest.name, largest.launch_skip or 0, others) if largest else ""
@@ -184,6 +184,18 @@ def _detail(row: OpRow, device: DeviceResult, judged: bool, ident: str) -> Detai
         len(row.kernels)),
         drawing, command,
     )  # fmt: skip
+
+
+def _gain_facts(op: str, device: DeviceResult) -> list[tuple[str, str]]:
+    """How many times faster the step would be at most."""
+    found = next((item for item in device.recoverable if item.op == op), None)
+    if found is None or found.ceiling is None:
+        return []
+    target = {"latency": "its launches", "transfer": "no waiting"}.get(found.target, "its floor")
+    facts = [(f"the step with this op at {target}", f"{units.ratio(found.ceiling)} as fast")]
+    if found.ceiling_80 is not None:
+        facts.append(("at 80 % of that", f"{units.ratio(found.ceiling_80)} as fast"))
+    return facts
 
 
 def _reasons(row: OpRow) -> tuple[tuple[str, str], ...]:

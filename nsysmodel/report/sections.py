@@ -208,8 +208,8 @@ def closure(coverage: Coverage, ident: str) -> Table | None:
     return limited(ident, "Count of each op, expected and found", columns, rows, 400, "ops")
 
 
-def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
-    """One row per process and device, where there are several."""
+def devices(items: tuple[DeviceResult, ...], files: tuple[str, ...], *, judged: bool) -> Table | None:
+    """One row per process and device, where there are several; with its export where there are several."""
     if len(items) < 2:
         return None
     each = "mean per step" if any(item.steps.used for item in items) else "the whole window"
@@ -222,6 +222,8 @@ def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
     ]  # fmt: skip
     if judged:
         columns += [Column("Floor", unit), Column("Roofline", "%"), Column("Kernel time claimed", "%")]
+    if len(files) > 1:
+        columns.append(Column("Export", wide=True))
     rows = []
     for index, (item, cell) in enumerate(zip(items, measured, strict=True)):
         step = item.step
@@ -234,6 +236,8 @@ def devices(items: tuple[DeviceResult, ...], *, judged: bool) -> Table | None:
             cells += numbers([step.floor_ns], scale)
             for share in (step.fraction_of_roofline, item.coverage.kernel_time_modeled):
                 cells.append(Cell(MISSING) if share is None else Cell(f"{share * 100:.1f}", share))
+        if len(files) > 1:
+            cells.append(text(files[item.export_index] if item.export_index < len(files) else "", width=60))
         rows.append(cells)
     return limited("devices", caption, columns, rows, 256, "devices", sorted_by=3)
 

@@ -125,6 +125,7 @@ def made(evaluation: Evaluation) -> Table:
         ("processes, devices", f"{export.processes:,}, {export.devices:,}" if export.devices else ""),
         ("nsysmodel", evaluation.version), ("command", evaluation.command),
     ]  # fmt: skip
+    entries[1:1] = [("export", other.file) for other in evaluation.exports[1:]]
     rows = tuple(
         (text(name), code(value, width=200) if name in ("export", "command") else text(value))
         for name, value in entries

@@ -126,7 +126,9 @@ def page(evaluation: Evaluation, limits: Limits) -> PageView:
         notes=tuple(item for item in cleaned if item.severity == "info"),
         fits=tuple(_fit(fit) for fit in evaluation.fits),
         devices=devices,
-        overview=sections.devices(evaluation.devices, judged=judged),
+        overview=sections.devices(
+            evaluation.devices, tuple(export.file for export in evaluation.exports), judged=judged
+        ),
         workload=sources.workload(evaluation),
         hardware=sources.hardware(evaluation),
         parameters=sources.parameters(evaluation),
@@ -166,7 +168,7 @@ def _device(
     gaps = device.gaps
     return DeviceView(
         ident=ident,
-        title=f"{clean(device.name, 80)}, device {device.device} of process {device.process}",
+        title=_title(evaluation, device),
         cards=facts.cards(evaluation, device, judged=judged),
         bounds=facts.bounds(device, judged=judged),
         waterfall=tuple(account.shown(row, water, unit, ranks) for row in water.rows),
@@ -202,6 +204,15 @@ def _device(
         classes=None if modeled else kernels.classes(device, f"{ident}-classes"),
         small=None if modeled else kernels.small(device, f"{ident}-small", 12),
     )
+
+
+def _title(evaluation: Evaluation, device: DeviceResult) -> str:
+    """GPU, ordinal and process; with the export where there are several."""
+    title = f"{clean(device.name, 80)}, device {device.device} of process {device.process}"
+    exports = evaluation.exports
+    if len(exports) > 1 and device.export_index < len(exports):
+        title += f" in {clean(exports[device.export_index].file, 80)}"
+    return title
 
 
 def _roofline(evaluation: Evaluation, order: Any, ranks: dict[str, int], ident: str) -> Markup | None:

@@ -15,6 +15,7 @@ from nsysmodel.errors import OutputError
 from nsysmodel.report import render_html
 from nsysmodel.report.html import BUDGET, SMALL_BUDGET, script_hash, template_text
 from nsysmodel.result import Diagnostic, Evaluation
+from nsysmodel.result_account import RecoverableRow
 
 CASES = {
     "ok": sample.evaluation,
@@ -232,6 +233,21 @@ def test_every_device_has_its_part() -> None:
     assert {(link or "")[1:] for link in links} <= idents
     assert "Said of NVIDIA GH200 480GB, device 0 of process 4242" in page.words()
     assert Page(html).errors == []
+
+
+def test_ranks_are_told_apart_by_their_exports() -> None:
+    export = sample.evaluation().export
+    files = tuple(dataclasses.replace(export, file=f"rank{k}.sqlite") for k in range(2))
+    devices = tuple(sample.device(export_index=k) for k in range(2))
+    words = Page(render_html(sample.evaluation(exports=files, devices=devices))).words()
+    assert "device 0 of process 4242 in rank1.sqlite" in words
+    assert words.count("rank1.sqlite") >= 3
+
+
+def test_op_says_how_much_faster_the_step_would_be() -> None:
+    row = RecoverableRow("moe_down", 363_770.0, 288_000.0, 6e5, 1.1, 1.08, 0.09, "floor", 2_182_620)
+    words = Page(render_html(sample.evaluation(devices=(sample.device(recoverable=(row,)),)))).words()
+    assert "the step with this op at its floor 1.1× as fast at 80 % of that 1.08× as fast" in words
 
 
 def test_steps_that_could_not_be_used_are_no_steps() -> None:
