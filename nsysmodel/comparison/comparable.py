@@ -134,7 +134,7 @@ def pairing_notes(ops: Sequence[OpChange]) -> Iterator[Diagnostic]:
     if whole and time >= LEAST_COMMON * whole:
         yield Diagnostic(
             "mostly_replaced", "warning",
-            f"{units.percent(time / whole)} of the kernel time is in kernels that only one side has; they were "
+            f"{units.percent(time / whole)} of the kernel time is in kernels of one side only; they were "
             "set against each other by their place. That they do the same work is taken on trust.", "",
         )  # fmt: skip
 
