@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nsysmodel.export.columns import conform
 from nsysmodel.export.nesting import innermost, outermost
+from nsysmodel.export.reader import distinct, each, is_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from nsysmodel.export.run import Run
 
 _CORRELATION_BITS = 40
+_TABLE_PER_ROW = 4
+"""A table of all ids is used up to this many of its places for a row that is joined."""
 
 
 def launches(run: Run, rows: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -41,13 +44,21 @@ def launches(run: Run, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     none = found < 0
     at = np.where(none, 0, found)
     names = calls["name"].array.take(found, allow_fill=True)
+    every = not none.any()
+
+    def taken(column: str, missing: int) -> Ints:
+        values = calls[column].to_numpy()
+        if every and is_one(values):
+            return np.broadcast_to(values[0], len(found))
+        return values[at] if every else np.where(none, missing, values[at])
+
     return conform(
         "launches",
         {
             "launch_row": found,
-            "launch_start_ns": np.where(none, -1, calls["start_ns"].to_numpy()[at]),
-            "launch_end_ns": np.where(none, -1, calls["end_ns"].to_numpy()[at]),
-            "launch_thread": np.where(none, 0, calls["global_tid"].to_numpy()[at]),
+            "launch_start_ns": taken("start_ns", -1),
+            "launch_end_ns": taken("end_ns", -1),
+            "launch_thread": taken("global_tid", 0),
             "launch_name": names,
         },
     )
@@ -60,6 +71,9 @@ def match(rows: pd.DataFrame, calls: pd.DataFrame) -> Ints:
     if not len(rows) or not len(calls):
         return np.full(len(rows), -1, dtype=np.int64)
     wanted, offered = _keys(rows, calls)
+    size = int(offered.max(initial=-1)) + 1
+    if size <= _TABLE_PER_ROW * (len(wanted) + len(offered)):
+        return _looked_up(wanted, offered, size)
     order = np.argsort(offered, kind="stable")
     offered = offered[order]
     at = np.searchsorted(offered, wanted)
@@ -68,23 +82,43 @@ def match(rows: pd.DataFrame, calls: pd.DataFrame) -> Ints:
     return np.where(hit, order[at], -1).astype(np.int64)
 
 
+def _looked_up(wanted: Ints, offered: Ints, size: int) -> Ints:
+    """Position in `offered` of each wanted number, by a table of all numbers below `size`."""
+    import numpy as np
+
+    # One place more, always empty, for all that is not offered.
+    table = np.full(size + 1, -1, dtype=np.int64)
+    # Backwards: of equal numbers the first one stays.
+    table[offered[::-1]] = np.arange(len(offered) - 1, -1, -1)
+    table[-1] = -1
+    possible = (wanted >= 0) & (wanted < size)
+    return table[wanted if possible.all() else np.where(possible, wanted, size)]
+
+
 def _keys(rows: pd.DataFrame, calls: pd.DataFrame) -> tuple[Ints, Ints]:
     """One number per process and correlation id, the same numbering in both frames; −1 for no id."""
     import numpy as np
 
     left, right = rows["global_pid"].to_numpy(), calls["global_pid"].to_numpy()
-    known_left, known_right = np.unique(left), np.unique(right)
+    known_left, known_right = distinct(left), distinct(right)
+    processes = np.unique(np.concatenate([known_left, known_right]))
     if len(known_left) == len(known_right) == 1 and 0 in (known_left[0], known_right[0]):
         # One side does not say which process; there is only one that it can be.
-        left, right = np.zeros_like(left), np.zeros_like(right)
-    processes = np.unique(np.concatenate([np.unique(left), np.unique(right)]))
+        processes = processes[:1]
+    frames = [rows["correlation_id"].to_numpy(), calls["correlation_id"].to_numpy()]
+    most = max(int(ids.max(initial=0)) for ids in frames)
+    # Ids of one process close together where they are small, so that a table may hold them all.
+    factor = min(most + 1, 1 << _CORRELATION_BITS)
 
-    def key(process: Ints, correlation: Ints) -> Ints:
-        sound = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
-        code = np.searchsorted(processes, process).astype(np.int64)
-        return np.where(sound, (code << _CORRELATION_BITS) | correlation, -1)
+    def key(process: Ints, ids: Ints) -> Ints:
+        if len(processes) > 1:
+            ids_of = each(process, lambda pids: np.searchsorted(processes, pids) * factor) + ids
+        else:
+            ids_of = ids
+        sound = (ids > 0) & (ids < 1 << _CORRELATION_BITS)
+        return ids_of if sound.all() else np.where(sound, ids_of, -1)
 
-    return key(left, rows["correlation_id"].to_numpy()), key(right, calls["correlation_id"].to_numpy())
+    return key(left, frames[0]), key(right, frames[1])
 
 
 def _no_launches(length: int) -> pd.DataFrame:

@@ -89,17 +89,49 @@ def grouped(rows: pd.DataFrame, keys: dict[str, Any], sums: Sequence[str] = ()) 
     frame = pd.DataFrame({name: _plain(values) for name, values in keys.items()}, copy=False)
     if not len(rows):
         return pd.DataFrame({name: _empty(name) for name in (*STATISTICS, *sums, *keys)})
-    group = frame.groupby(list(keys), observed=True, sort=False, dropna=False).ngroup().to_numpy()
-    duration = rows["duration_ns"].to_numpy()
-    order = np.lexsort((duration, group))
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    result = _statistics(duration[order], starts)
+    group, first = _numbered(frame)
+    ordered, starts = _by_group(group, rows["duration_ns"].to_numpy(), len(first))
+    result = _statistics(ordered, starts)
     for column in sums:
-        result[column] = np.add.reduceat(rows[column].to_numpy()[order], starts)
-    heads = frame.iloc[order[starts]].reset_index(drop=True)
+        total = np.zeros(len(first), dtype=np.int64)
+        np.add.at(total, group, rows[column].to_numpy())
+        result[column] = total
+    heads = frame.iloc[first].reset_index(drop=True)
     table = pd.concat([pd.DataFrame(result), heads], axis=1)
     by = ["total_ns", *(name for name in keys)]
     return table.sort_values(by, ascending=[False, *[True] * len(keys)], kind="stable").reset_index(drop=True)
+
+
+def _numbered(frame: pd.DataFrame) -> tuple[Ints, Ints]:
+    """Number of each row's group, groups in order of their first rows, and those rows."""
+    import numpy as np
+    import pandas as pd
+
+    columns = [frame[name] for name in frame.columns]
+    if len(columns) == 1 and isinstance(columns[0].dtype, pd.CategoricalDtype):
+        group, seen = pd.factorize(columns[0].cat.codes.to_numpy(), use_na_sentinel=False)
+    else:
+        numbers = frame.groupby(list(frame.columns), observed=True, sort=False, dropna=False).ngroup()
+        group, seen = pd.factorize(numbers.to_numpy())
+    first = np.empty(len(seen), dtype=np.int64)
+    first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return group, first
+
+
+def _by_group(group: Ints, duration: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Durations in order of group and length, and where each group begins."""
+    import numpy as np
+
+    bits = max(int(duration.max()), 1).bit_length()
+    starts = np.zeros(groups, dtype=np.int64)
+    np.cumsum(np.bincount(group, minlength=groups)[:-1], out=starts[1:])
+    if int(duration.min()) < 0 or bits + groups.bit_length() > 62:
+        return duration[np.lexsort((duration, group))], starts
+    # Group and duration in one number: sorting numbers is several times faster than sorting rows.
+    packed = group.astype(np.int64) << bits | duration
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed, starts
 
 
 def _statistics(duration: Ints, starts: Ints) -> dict[str, np.ndarray[Any, Any]]:
