@@ -73,7 +73,8 @@ def stay_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention:
     if _speaks_against(kernel, belief):
         return MISFIT
     if found in op.classes:
-        return belief.split + 0.1 * op.classes.index(found)
+        split = belief.split_grouped if found == "moe_gemm" else belief.split
+        return split + 0.1 * op.classes.index(found)
     if found in belief.needs:
         return belief.split
     if unnamed(kernel) and op.optional and not GEMM_CLASSES & set(op.classes):

@@ -17,6 +17,7 @@ from nsysmodel.join.beliefs import (
     class_cost,
     covers,
     stay_cost,
+    unnamed,
 )
 from nsysmodel.join.knowledge import OpBelief, extra_cost, op_belief
 from nsysmodel.join.template import FORBIDDEN, Template
@@ -127,7 +128,9 @@ def _prepares(kernel: KernelClass, residual_norms: bool) -> bool:
 
     A residual add is, unless the norm kernels add the residual themselves.
     """
-    return kernel.kernel_class in EAGER_CLASSES and (residual_norms or "add" not in kernel.traits)
+    if kernel.kernel_class not in EAGER_CLASSES or unnamed(kernel):
+        return False
+    return residual_norms or "add" not in kernel.traits
 
 
 def _cannot_be(identity: Identity, hard_ns: float) -> bool:

@@ -22,6 +22,7 @@ class OpBelief:
 
     missing: float
     split: float
+    split_grouped: float
     eager: frozenset[str]
     needs: frozenset[str]
     generic: str
@@ -64,6 +65,7 @@ def op_belief(op: Op) -> OpBelief:
     return OpBelief(
         missing=missing,
         split=float(entry["split"]),
+        split_grouped=float(entry.get("split_grouped", entry["split"])),
         eager=frozenset(entry.get("eager", ())),
         needs=frozenset(entry.get("needs", ())),
         generic=str(entry.get("generic", "")),

@@ -26,7 +26,7 @@ NEAR_SLOTS = 4
 """Slots around the fork that a side run may serve without surprise, and a layer's first slots."""
 BEHIND = 2.5
 """Cost of a side run serving what lies before the place at which it left the main chain."""
-SERVED_TWICE = 1.0
+SERVED_TWICE = 0.4
 """Cost of a side run serving what the main chain served already (a second tier of experts)."""
 
 

@@ -120,8 +120,8 @@ def cyclic(
     Layer kinds with the same op ids share a group: they differ in cost, not in what runs. A path that goes
     through the head begins a new step.
 
-    With `whole_steps` a step may not end early: the capture was seen to run to its LM head, and what looks like
-    a forward that broke off is a stray kernel.
+    With `whole_steps` a step may not end early: the capture was seen to run to its LM head, so what looks
+    like a forward that broke off is a stray kernel.
     """
     kinds: dict[tuple[str, ...], Group] = {}
     sequence: list[tuple[str, ...]] = []
