@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
 from nsysmodel.export.joins import match
 from nsysmodel.intervals import Ints
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 BLOCKING_COPY = r"^(cudaMemcpy|cuMemcpy)(?!.*Async)"
 """Calls that copy and return only when the copy is done."""
+
+
+def relabelled(activity: Activity, kernels: pd.DataFrame, op: Codes | Ints) -> Activity:
+    """The same activity with the ops of its kernels, given for each row of `kernels`, -1 for none."""
+    rows = np.flatnonzero(activity.kind == KERNEL)
+    order = _time_order(kernels["start_ns"].to_numpy(np.int64), kernels["end_ns"].to_numpy(np.int64))
+    ops = np.full(len(activity), -1, dtype=np.int32)
+    ops[rows] = op if order is None else np.asarray(op)[order]
+    return replace(activity, op=ops)
+
+
+def _time_order(start: Ints, end: Ints) -> Ints | None:
+    """Rows by start, then end; None where they are in that order."""
+    later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))
+    return None if later.all() else np.lexsort((end, start))
 
 
 def build_activity(
@@ -25,6 +39,8 @@ def build_activity(
     graph_traces: pd.DataFrame,
     api_calls: pd.DataFrame,
     op: Codes | Ints | None = None,
+    *,
+    calls: Ints | None = None,
 ) -> tuple[Activity, tuple[str, ...]]:
     """Everything that one process ran on one device, and the list of names that `Activity.name` indexes.
 
@@ -33,6 +49,7 @@ def build_activity(
             `export.columns`.
         api_calls: API calls of this process (rows of others do no harm: threads are told apart by key).
         op: for each row of `kernels`, the index of the op that claims it, -1 for none.
+        calls: for each row of `kernels`, the row of `api_calls` that launched it, where it is known already.
     """
     frames = [kernels, copies, memsets, graph_traces]
     kinds = [KERNEL, COPY, MEMSET, GRAPH]
@@ -40,7 +57,7 @@ def build_activity(
     codes, names = _names(frames)
     correlation = _joined(frames, "correlation_id", -1)
     global_pid = _joined(frames, "global_pid", 0)
-    launch_start, launch_end, thread, blocks, graph_call = _launches(frames, api_calls)
+    launch_start, launch_end, thread, blocks, graph_call = _launches(frames, api_calls, calls)
     kind = np.repeat(np.array(kinds, dtype=np.int8), counts)
     node = _joined(frames, "graph_node_id", -1)
     ops = np.full(sum(counts), -1, dtype=np.int32)
@@ -61,8 +78,8 @@ def build_activity(
         launch_thread=thread,
         launch_blocks=blocks,
     )
-    order = np.lexsort((activity.end_ns, activity.start_ns))
-    return activity.take(order), names
+    order = _time_order(activity.start_ns, activity.end_ns)
+    return activity if order is None else activity.take(order), names
 
 
 def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
@@ -78,8 +95,6 @@ def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
 
 def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
     """A code for each row and the text of each code."""
-    import pandas as pd
-
     kernels, copies, memsets, graphs = frames
     column = "short_name" if "short_name" in kernels else "name"
     kernel_codes, kernel_names = pd.factorize(kernels[column])
@@ -97,10 +112,11 @@ def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
 
 
 def _launches(
-    frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame
+    frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame, calls: Ints | None
 ) -> tuple[Ints, Ints, Ints, Bools, Bools]:
     """Start, end, thread of the call that launched each row; whether it blocks, whether a graph's."""
-    row = np.concatenate([match(frame, api_calls) for frame in frames])
+    kernels = match(frames[0], api_calls) if calls is None else calls
+    row = np.concatenate([kernels, *(match(frame, api_calls) for frame in frames[1:])])
     if len(api_calls) == 0:
         no = np.zeros(row.size, dtype=np.bool_)
         return row, row, row, no, no
@@ -117,18 +133,15 @@ def _launches(
 
 def _shared(correlation: Ints, global_pid: Ints) -> Bools:
     """Rows whose launch caused other rows too: only a graph launch does that."""
-    known, pid_code = np.unique(global_pid, return_inverse=True)
-    key = np.maximum(correlation, 0) * max(known.size, 1) + pid_code
-    _, code, count = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray((count[code] > 2) & (correlation > 0))
+    pid_code, known = pd.factorize(global_pid)
+    key = np.maximum(correlation, 0) * max(len(known), 1) + pid_code
+    ordered = np.sort(key)
+    many = pd.unique(ordered[2:][ordered[2:] == ordered[:-2]])
+    return np.isin(key, many) & (correlation > 0)
 
 
 def name_matches(names: pd.Series, pattern: str) -> Bools:
     """Which names match a regular expression; each distinct name is searched once."""
-    import re
-
-    import pandas as pd
-
     codes, texts = pd.factorize(names)
     hit = np.array([bool(re.search(pattern, str(text))) for text in texts] + [False])
     return np.asarray(hit[codes], dtype=np.bool_)

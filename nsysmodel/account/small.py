@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from nsysmodel.account.gaps import GapAccount
 from nsysmodel.account.types import KERNEL, MEMSET, Activity, Window, window_spans
@@ -147,8 +148,15 @@ def _runs(
 
 
 def _unique_rows(key: Ints) -> tuple[Ints, Ints, Ints]:
-    found, example, group = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    return found, group.reshape(-1).astype(np.int64), example.astype(np.int64)
+    """Distinct rows in order, the one that each row is, and the first row of each."""
+    codes = np.zeros(len(key), dtype=np.int64)
+    for column in key.T:
+        # Codes stay below the number of rows, so a product of two of them fits.
+        part = pd.factorize(column, sort=True)[0]
+        codes = pd.factorize(codes * (int(part.max(initial=0)) + 1) + part, sort=True)[0]
+    example = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    example[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return key[example], codes, example
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +190,7 @@ def launch_cost(activity: Activity, windows: Sequence[Window], gaps: GapAccount)
     saved = np.append(eager, False)[after]
     return LaunchCost(
         starved_ns=starved,
-        launches=int(np.unique(activity.correlation_id[rows][known]).size),
+        launches=len(pd.unique(activity.correlation_id[rows][known])),
         in_graphs=float(graphed[kernels].mean()) if kernels.any() else 0.0,
         graph_saving_ns=int((ends - late["start_ns"].to_numpy(np.int64))[saved].sum()),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmodel import units
-from nsysmodel.account.build import build_activity
+from nsysmodel.account.build import relabelled
 from nsysmodel.account.gaps import GapAccount
 from nsysmodel.account.recover import Recoverable, ceiling, recoverable
 from nsysmodel.account.small import launch_cost, small_kernels
@@ -33,9 +33,7 @@ def work_of(case: Case, join: Join, *, judged: bool, layers: int = 0) -> Work:
 
     Without used steps everything is one window.
     """
-    activity, names = build_activity(
-        case.kernels, case.copies, case.memsets, case.graph_traces, case.api_calls, join.labels.op
-    )
+    activity, names = relabelled(case.activity, case.kernels, join.labels.op), case.names
     windows = [Window(step.index, step.start_ns, step.end_ns) for step in join.used]
     if not windows and len(activity):
         windows = [Window(0, int(activity.start_ns.min()), int(activity.end_ns.max()))]

@@ -110,9 +110,7 @@ def _in_range(frame: pd.DataFrame, selection: Selection) -> pd.DataFrame:
 
 
 def _case(run: Run, kernels: pd.DataFrame, global_pid: int, process: int, device: int) -> Case:
-    own = kernels[(kernels["global_pid"] == global_pid) & (kernels["device"] == device)].reset_index(
-        drop=True
-    )
+    own = _own(kernels, global_pid, device, None)
     whole = len(own) == len(run.kernels()) and global_pid == _only(run.kernels(), "global_pid")
     span = None if whole or not len(own) else (int(own["start_ns"].min()), int(own["end_ns"].max()))
     copies = _own(run.copies(), global_pid, device, span)
@@ -121,8 +119,11 @@ def _case(run: Run, kernels: pd.DataFrame, global_pid: int, process: int, device
     calls = _of_process(run.api_calls(), global_pid)
     syncs = _of_process(run.syncs(), global_pid)
     overhead = _of_thread(run.overhead(), global_pid)
-    activity, names = build_activity(own, copies, memsets, traces, calls)
-    started = launches(run, own)["launch_start_ns"].to_numpy(np.int64) if len(own) else np.zeros(0, np.int64)
+    # What was joined for the whole export need not be joined again for its only process and device.
+    launched = run.launches() if own is run.kernels() else launches(run, own)
+    known = launched["launch_row"].to_numpy(np.int64) if calls is run.api_calls() else None
+    activity, names = build_activity(own, copies, memsets, traces, calls, calls=known)
+    started = launched["launch_start_ns"].to_numpy(np.int64)
     work = DeviceWork(
         kernels=own,
         activity_start_ns=activity.start_ns,
@@ -152,18 +153,23 @@ def _own(frame: pd.DataFrame, global_pid: int, device: int, span: tuple[int, int
     mask = (frame["global_pid"] == global_pid) & (frame["device"] == device)
     if span is not None:
         mask &= (frame["end_ns"] > span[0]) & (frame["start_ns"] < span[1])
-    return frame[mask].reset_index(drop=True)
+    kept = _kept(frame, mask.to_numpy())
+    return kept if kept.index.equals(pd.RangeIndex(len(kept))) else kept.reset_index(drop=True)
+
+
+def _kept(frame: pd.DataFrame, mask: Bools) -> pd.DataFrame:
+    """Rows of a frame; the frame itself where they are all of it."""
+    return frame if mask.all() else frame[mask]
 
 
 def _of_process(frame: pd.DataFrame, global_pid: int) -> pd.DataFrame:
-    return frame[frame["global_pid"] == global_pid] if len(frame) else frame
+    return _kept(frame, (frame["global_pid"] == global_pid).to_numpy())
 
 
 def _of_thread(frame: pd.DataFrame, global_pid: int) -> pd.DataFrame:
     if not len(frame) or not global_pid:
         return frame
-    own: Bools = (frame["global_tid"].to_numpy(np.int64) & ~0xFFFFFF) == global_pid
-    return frame[own]
+    return _kept(frame, (frame["global_tid"].to_numpy(np.int64) & ~0xFFFFFF) == global_pid)
 
 
 def _graph_launch(kernels: pd.DataFrame, activity: Activity) -> Ints:
@@ -173,9 +179,9 @@ def _graph_launch(kernels: pd.DataFrame, activity: Activity) -> Ints:
     from nsysmodel.account.types import KERNEL
 
     rows = activity.kind == KERNEL
-    inside = set(activity.correlation_id[rows & activity.in_graph].tolist())
+    inside = pd.unique(activity.correlation_id[rows & activity.in_graph])
     correlation = kernels["correlation_id"].to_numpy(np.int64)
-    return np.where(np.isin(correlation, np.fromiter(inside, np.int64, len(inside))), correlation, -1)
+    return np.where(np.isin(correlation, inside), correlation, -1)
 
 
 def _markers(run: Run, global_pid: int) -> list[Marker]:

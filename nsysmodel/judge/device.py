@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmodel import intervals
 from nsysmodel.account.gaps import find_gaps
-from nsysmodel.account.small import t0_ns
+from nsysmodel.account.small import started_in, t0_ns
 from nsysmodel.account.transfers import transfers
 from nsysmodel.account.types import GRAPH, KERNEL, Window
 from nsysmodel.account.waterfall import Waterfall, waterfall
@@ -130,11 +130,7 @@ def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:
 
 def _inside(case: Case, windows: list[Window]) -> Bools:
     """Kernels that start in a used window."""
-    starts = case.kernels["start_ns"].to_numpy(np.int64)
-    mask = np.zeros(len(starts), bool)
-    for window in windows:
-        mask |= (starts >= window.start_ns) & (starts < window.end_ns)
-    return mask
+    return np.asarray(started_in(case.kernels["start_ns"].to_numpy(np.int64), windows) >= 0)
 
 
 def _steps(join: Join) -> Steps:

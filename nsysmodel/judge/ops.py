@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
+from nsysmodel.intervals import covered, union
 from nsysmodel.join.types import Bools, Bundle, Ints, Join
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.uses import earlier_launches, kernel_uses
@@ -250,9 +251,7 @@ def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -
     start = case.kernels["start_ns"].to_numpy(np.int64)
     end = case.kernels["end_ns"].to_numpy(np.int64)
     result: dict[str, int] = {}
-    total = np.zeros(len(start), np.int64)
-    for low, high in windows:
-        total += np.maximum(np.minimum(end, high) - np.maximum(start, low), 0)
+    total = covered(start, end, union([low for low, _ in windows], [high for _, high in windows]))
     for code, label in enumerate(join.labels.op_labels):
         mask = join.labels.op == code
         clipped = int(total[mask].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from nsysmodel.join.markers import step_of_launches
 from nsysmodel.join.types import Ints, Join, Labels, StepWindow
@@ -34,27 +35,34 @@ def _numbers(case: Case) -> tuple[Ints, str]:
     if len(work.markers) >= 2:
         return step_of_launches(list(work.markers), work.launch_start_ns), "nvtx"
     graphs = work.graph_launch
-    ids, counts = np.unique(graphs[graphs >= 0], return_counts=True)
-    if not len(ids):
+    codes, ids = pd.factorize(np.where(graphs >= 0, graphs, -1))
+    counts = np.where(ids >= 0, np.bincount(codes, minlength=len(ids)), 0)
+    large = counts >= 0.5 * counts.max(initial=0)
+    if not counts.any() or np.count_nonzero(large) < 3:
         return np.full(len(graphs), -1, np.int64), "none"
-    large = ids[counts >= 0.5 * counts.max()]
-    if len(large) < 3:
-        return np.full(len(graphs), -1, np.int64), "none"
-    first = {int(i): int(np.flatnonzero(graphs == i)[0]) for i in large}
-    opening = np.array(sorted(first.values()), np.int64)
+    opening = np.sort(_first_rows(codes, len(ids))[large])
     return np.searchsorted(opening, np.arange(len(graphs)), side="right") - 1, "cuda_graph"
 
 
 def _windows(case: Case, step: Ints) -> list[StepWindow]:
-    numbers = np.unique(step[step >= 0])
-    if len(numbers) < 2:
+    known = np.flatnonzero(step >= 0)
+    first = _first_rows(step[known], int(step.max(initial=-1)) + 1)
+    first = first[first >= 0]
+    if len(first) < 2:
         return []
-    starts = case.kernels["start_ns"].to_numpy(np.int64)
-    begins = [int(starts[step == number].min()) for number in numbers]
+    # Kernels are in order of start: the first one of a step starts first.
+    begins = case.kernels["start_ns"].to_numpy(np.int64)[known[first]].tolist()
     ends = [*begins[1:], int(case.activity.end_ns.max())]
     return [
         StepWindow(index, begin, end, 0) for index, (begin, end) in enumerate(zip(begins, ends, strict=True))
     ]
+
+
+def _first_rows(codes: Ints, count: int) -> Ints:
+    """First row of each code below `count`; -1 for a code without rows."""
+    first = np.full(count, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
 
 
 def _whole(case: Case) -> StepWindow:
