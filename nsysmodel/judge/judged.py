@@ -169,8 +169,15 @@ def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary
         f"That is {units.percent(floor / measured if measured else None)} of the roofline."
     )
     reasons = [
-        f"{op.op}: {units.ratio(op.ratio)} its floor." for op in result.ops[:3] if op.ratio is not None
+        f"{op.op}: {units.ratio(op.ratio)} its floor."
+        if op.ratio >= 1
+        else f"{op.op} ran faster than its floor. {op.explanation}"
+        for op in result.ops[:3]
+        if op.ratio is not None
     ]
+    # The window of a flat model is no step: what counts is the time of the kernels that it lists.
+    totals = replace(result.step, fraction_of_roofline=floor / measured if measured else None)
+    result = replace(result, step=totals)
     return Judged(result, Verdict("ok", headline, tuple(reasons)), join, hardware, None, spec.model)
 
 

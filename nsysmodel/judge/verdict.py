@@ -86,10 +86,12 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
         f"That is {units.percent(step.fraction_of_roofline)} of the roofline."
     )
     reasons: list[str] = []
-    worst = [op for op in device.ops if op.excess_ns is not None and op.excess_ns > 0][:1]
-    for op in worst:
-        times = f" ({units.ratio(op.ratio)} its floor)" if op.ratio is not None else " (bound by launches)"
-        reasons.append(f"The largest excess is {op.op}: {units.ns(op.excess_ns)} a step{times}.")
+    # A collective's excess is mostly waiting for other ranks: no kernel of this one can be blamed for it.
+    own = [op for op in device.ops if (op.excess_ns or 0) > 0 and "wait_included" not in op.flags]
+    if own:
+        worst = max(own, key=lambda op: op.excess_ns or 0.0)
+        times = f"{units.ratio(worst.ratio)} its floor" if worst.ratio is not None else "bound by launches"
+        reasons.append(f"The largest excess is {worst.op}: {units.ns(worst.excess_ns)} a step ({times}).")
     steps = max(device.steps.used, 1)
     idle = sum(device.gaps.by_cause.values())
     if device.window_total_ns:
@@ -98,6 +100,8 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
     unclaimed = 1 - device.coverage.kernel_time_modeled
     if unclaimed > 0.0005:
         reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
+    else:
+        reasons.append("Every kernel is claimed by an op of the model.")
     lacking = [row.op for row in device.missing if row.op in ("lm_head", "sampling", "embedding")]
     if "lm_head" in lacking:
         reasons.append("The pass ends before the LM head; its floor is part of what the model says.")
