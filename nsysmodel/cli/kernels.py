@@ -93,22 +93,41 @@ def command(
     if wanted == "parquet" and terminal:
         raise click.UsageError("Parquet is binary; name a file with -o.")
     check_writable(output, force=force, named=output is not None)
+    group = by or "name"
     with open_run(export) as run:
-        _need_kernels(run)
-        rows = _rows(run, model, workload, hardware, selection)
-        table = _listed(rows) if instances else _summary(run, by or "name", rows)
+        if model is None and not instances and selection.nvtx is None and wanted != "json":
+            rows = _few(run, group, selection)
+        else:
+            _need(run, run.kernels())
+            rows = _rows(run, model, workload, hardware, selection)
+        table = _listed(rows) if instances else _summary(run, group, rows)
         table = _ordered(table, sort)
         table = table if top is None else table.head(top)
-        head = _head(run, "instance" if instances else by or "name")
+        head = _head(run, "instance" if instances else group) if wanted == "json" else {}
         write_output(output, render(table, wanted, to_terminal=terminal, **head), force=force)
         _warn(run)
 
 
-def _need_kernels(run: Run) -> None:
+def _few(run: Run, by: str, selection: Selection) -> pd.DataFrame:
+    """The selected kernels with the columns that a summary needs: most of a large table is not read."""
+    from nsysmodel.export.selecting import select
+    from nsysmodel.export.summary import needed_columns
+
+    wanted = ["duration_ns", *needed_columns(by)]
+    wanted += ["process"] if selection.process is not None else []
+    wanted += ["device"] if selection.device is not None else []
+    rows = run.some_kernels(wanted)
+    _need(run, rows)
+    return select(
+        run, rows, process=selection.process, device=selection.device, time_range=selection.time_range
+    )
+
+
+def _need(run: Run, rows: pd.DataFrame) -> None:
     """Raise where there is nothing to list, with the finding that says why."""
     from nsysmodel.errors import ExportError
 
-    if len(run.kernels()):
+    if len(rows):
         return
     for found in run.diagnostics:
         if found.severity == "error":
@@ -189,6 +208,6 @@ def _head(run: Run, by: str) -> dict[str, Any]:
 
 def _warn(run: Run) -> None:
     """What makes the list incomplete, on standard error."""
-    for found in run.diagnostics:
+    for found in run.recording_diagnostics:
         if found.severity != "info":
             click.echo(f"Note: {found.message}", err=True)

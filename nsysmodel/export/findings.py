@@ -18,6 +18,17 @@ def findings(run: Run) -> list[Diagnostic]:
     return [found for check in _CHECKS if (found := check(run)) is not None]
 
 
+def recording_findings(run: Run) -> list[Diagnostic]:
+    """The findings that say whether kernels are missing, as far as few columns tell."""
+    return [found for check in _RECORDING if (found := check(run)) is not None]
+
+
+_RECORDING: tuple[Callable[[Run], Diagnostic | None], ...] = (
+    recording.graphs_traced_whole,
+    recording.trimmed,
+    recording.lost_events,
+    recording.filtered,
+)
 _CHECKS: tuple[Callable[[Run], Diagnostic | None], ...] = (
     recording.gpu_activity_missing,
     recording.graphs_traced_whole,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from nsysmodel.export.columns import conform, empty
@@ -79,22 +80,71 @@ _RESOURCES = {
 }
 
 
+_KERNEL = (
+    *_COMMON,
+    *_NAMES,
+    *ints("graphNodeId", "graphId", "launchType", always=(*_SHAPE.values(), *_RESOURCES.values())),
+)
+_FEW = {
+    "duration_ns": (),
+    "name": ("demangledName", "shortName", "mangledName"),
+    "short_name": ("demangledName", "shortName", "mangledName"),
+    "process": ("globalPid",),
+    "device": ("deviceId",),
+    "stream": ("streamId",),
+    **{name: (column,) for name, column in _SHAPE.items()},
+}
+"""What some columns of the kernel frame are made of, beside start and end."""
+
+
+def few_columns(names: Iterable[str]) -> bool:
+    """Whether `some_kernels` can make a frame of these columns."""
+    return set(names) <= _FEW.keys()
+
+
+def some_kernels(reader: Reader, names: Iterable[str]) -> pd.DataFrame:
+    """Some columns of the kernel frame, of which the table is read for these alone.
+
+    Rows are in the order of the export. Start and end are always among the columns.
+    """
+    import pandas as pd
+
+    chosen = tuple(dict.fromkeys(names))
+    needed = {"start", "end", *(column for name in chosen for column in _FEW[name])}
+    rows = _activities(reader, KERNEL, tuple(w for w in _KERNEL if w.name in needed), "kernels")
+    if rows is None:
+        return empty("kernels")[["start_ns", "end_ns", *chosen]]
+    make: dict[str, Callable[[Rows], Any]] = {
+        "duration_ns": lambda rows: rows["end"] - rows["start"],
+        "name": lambda rows: _called(reader, _best(rows)),
+        "short_name": lambda rows: _called(reader, _first_known(rows["shortName"], _best(rows))),
+        "process": lambda rows: process_of(known_processes(reader, rows["globalPid"])),
+        "device": lambda rows: or_default(rows["deviceId"], none=(NO_DEVICE,)),
+        "stream": lambda rows: or_default(rows["streamId"], none=(NO_STREAM,)),
+    }
+    data = {"start_ns": rows["start"], "end_ns": rows["end"]}
+    for name in chosen:
+        data[name] = make[name](rows) if name in make else or_default(rows[_SHAPE[name]], 1)
+    return pd.DataFrame(data, copy=False)
+
+
+def _best(rows: Rows) -> Ints:
+    return _first_known(rows["demangledName"], rows["shortName"], rows["mangledName"])
+
+
+def _called(reader: Reader, ids: Ints) -> pd.Categorical:
+    return reader.names(ids, missing="<kernel without a name>")
+
+
 def kernels(reader: Reader) -> pd.DataFrame:
     """One row per execution of a kernel."""
-    wanted = (
-        *_COMMON,
-        *_NAMES,
-        *ints("graphNodeId", "graphId", "launchType", always=(*_SHAPE.values(), *_RESOURCES.values())),
-    )
-    rows = _activities(reader, KERNEL, wanted, "kernels")
+    rows = _activities(reader, KERNEL, _KERNEL, "kernels")
     if rows is None:
         return empty("kernels")
-    demangled, short, mangled = rows["demangledName"], rows["shortName"], rows["mangledName"]
-    best = _first_known(demangled, short, mangled)
-    brief = _first_known(short, best)
+    best = _best(rows)
     data = _placed(reader, rows)
-    data["name"] = reader.names(best, missing="<kernel without a name>")
-    data["short_name"] = reader.names(brief, missing="<kernel without a name>")
+    data["name"] = _called(reader, best)
+    data["short_name"] = _called(reader, _first_known(rows["shortName"], best))
     data |= {name: or_default(rows[column], 1) for name, column in _SHAPE.items()}
     data |= {name: or_default(rows[column]) for name, column in _RESOURCES.items()}
     data["graph_node_id"] = or_default(rows["graphNodeId"], none=(0,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,16 @@ class Run:
     def kernels(self) -> pd.DataFrame:
         """One row per execution of a kernel."""
         return self._frame("kernels", lambda: gpu_frames.kernels(self._reader))
+
+    def some_kernels(self, columns: Iterable[str]) -> pd.DataFrame:
+        """Start, end and some more columns of the kernels, read for these alone where that is possible.
+
+        The rows are those of `kernels()`, but stand in the order of the export and are not kept.
+        """
+        names = tuple(columns)
+        if "kernels" in self._kept or not gpu_frames.few_columns(names):
+            return self.kernels()
+        return gpu_frames.some_kernels(self._reader, names)
 
     def copies(self) -> pd.DataFrame:
         """One row per copy, migrations of unified memory included."""
@@ -181,8 +191,14 @@ class Run:
         from nsysmodel.export.findings import findings
 
         own: list[Diagnostic] = self._once("findings", lambda: findings(self))
-        rank = {"error": 0, "warning": 1, "info": 2}
-        return sorted([*own, *self._reader.notes], key=lambda d: rank[d.severity])
+        return _worst_first([*own, *self._reader.notes])
+
+    @property
+    def recording_diagnostics(self) -> list[Diagnostic]:
+        """What makes a list of kernels incomplete, found without reading the calls; worst first."""
+        from nsysmodel.export.findings import recording_findings
+
+        return _worst_first([*recording_findings(self), *self._reader.notes])
 
     def tables(self) -> dict[str, int]:
         """Rows of every table of the export, by name."""
@@ -219,6 +235,11 @@ class Run:
             if len(frame):
                 ends.append(int(frame["end_ns"].max()))
         return min(max([*ends, 0]), 4 * 10**18 - 1)
+
+
+def _worst_first(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    rank = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda d: rank[d.severity])
 
 
 _SHOWN_METADATA = ("EXPORT_PRODUCT_", "EXPORT_SCHEMA_", "EXPORT_LAZY", SYNTHETIC)

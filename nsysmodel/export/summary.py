@@ -40,6 +40,15 @@ def kernel_summary(run: Run, by: KernelGroup = "name", kernels: pd.DataFrame | N
     return grouped(kernels, _kernel_keys(run, by, kernels))
 
 
+def needed_columns(by: str) -> tuple[str, ...]:
+    """Columns of the kernel frame that name the groups; those of launches come on top for `nvtx`."""
+    if by in _PLACES:
+        return _PLACES[by]
+    if by == "grid":
+        return ("name", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"))
+    return {"short": ("short_name",), "op": ("op",), "nvtx": ("graph_node_id",)}.get(by, ("name",))
+
+
 def _kernel_keys(run: Run, by: KernelGroup, kernels: pd.DataFrame) -> dict[str, Any]:
     """Columns that identify a group, in the order in which they are shown."""
     if by in _PLACES:
