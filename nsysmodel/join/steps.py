@@ -24,6 +24,7 @@ def number_steps(work: DeviceWork, chain: Chain, order: Ints) -> tuple[Chain, st
     The sequence itself always says where passes begin. Markers, where they cover the kernels, decide instead;
     graph launches confirm (one large graph a step) and so name the method.
     """
+    chain = _without_empty(chain)
     if len(work.markers) >= 2:
         marked = step_of_launches(list(work.markers), work.launch_start_ns[order])
         served = chain.op >= 0
@@ -32,6 +33,20 @@ def number_steps(work: DeviceWork, chain: Chain, order: Ints) -> tuple[Chain, st
     if _one_graph_per_step(work.graph_launch[order], chain):
         return chain, "cuda_graph"
     return chain, "sequence"
+
+
+def _without_empty(chain: Chain) -> Chain:
+    """Passes that reach no layer are no steps: what prepares the first one belongs to it."""
+    inside = chain.step >= 0
+    if not inside.any():
+        return chain
+    reached = np.zeros(int(chain.step.max()) + 1, bool)
+    reached[chain.step[inside & (chain.layer >= 0)]] = True
+    if reached.all() or not reached.any():
+        return chain
+    # The number of a pass is that of the next one that reaches a layer; the last passes join the last such.
+    number = np.minimum(np.cumsum(reached) - reached, reached.sum() - 1)
+    return replace(chain, step=np.where(inside, number[np.maximum(chain.step, 0)], -1))
 
 
 def _renumber(chain: Chain, step: Ints) -> Chain:

@@ -156,7 +156,7 @@ def cyclic(
         slot_op,
         skip,
         transition,
-        np.full(count, 2.0),
+        np.concatenate(([0.0], np.full(count - 1, 2.0))),
         np.zeros(count),
         orders.ways_back(groups),
         _outside(groups),
