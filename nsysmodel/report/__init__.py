@@ -57,7 +57,7 @@ def ops_frame(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def terminal(evaluation: Evaluation, console: rich.console.Console, written: str | None) -> None:
-    """Print the verdict, tokens per second, the three largest gains, warnings, and where the file went."""
+    """Print the verdict, tokens per second, the three largest excesses, warnings, and where the file went."""
     from nsysmodel.report.console import terminal as show
 
     show(evaluation, console, written)

@@ -1,4 +1,4 @@
-"""What a terminal shows: the verdict, the three largest gains, what to know, and where the file went."""
+"""What a terminal shows: the verdict, the three largest excesses, what to know, and where the file went."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysmodel import units
 from nsysmodel.report import facts
-from nsysmodel.report.ops import ranked
+from nsysmodel.report.ops import largest_excesses
 from nsysmodel.report.text import clean
 from nsysmodel.report.view import is_judged
 from nsysmodel.result import DeviceResult, Evaluation
@@ -69,18 +69,18 @@ def _device(device: DeviceResult, judged: bool, console: Console, *, many: bool)
         console.print(Text(text), soft_wrap=True)
     if not judged:
         return
-    rows = [row for row in ranked(device, judged=True)[:SHOWN] if (row.recoverable_ns or 0.0) > 0]
+    rows = largest_excesses(device)[:SHOWN]
     if not rows:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("  largest gains")
-    for name in ("recoverable", "measured", "floor", "launches", "ratio"):
+    table.add_column("  largest excesses")
+    for name in ("excess", "recoverable", "measured", "floor", "ratio"):
         table.add_column(name, justify="right")
     table.add_column("bound")
     for row in rows:
         cells = (
             f"  {clean(row.op, 40)}",
-            *map(units.ns, (row.recoverable_ns, row.measured_ns, row.floor_ns, row.latency_floor_ns)),
+            *map(units.ns, (row.excess_ns, row.recoverable_ns, row.measured_ns, row.floor_ns)),
             units.ratio(row.ratio),
             row.bound,
         )

@@ -42,6 +42,12 @@ class Ops:
     details: tuple[Detail, ...]
 
 
+def largest_excesses(device: DeviceResult) -> list[OpRow]:
+    """Ops above their floor, most time first; without collectives, whose time is mostly waiting."""
+    own = [row for row in device.ops if (row.excess_ns or 0.0) > 0 and "wait_included" not in row.flags]
+    return sorted(own, key=lambda row: (-(row.excess_ns or 0.0), row.op))
+
+
 def ranked(device: DeviceResult, *, judged: bool) -> tuple[OpRow, ...]:
     """Ops by what could be gained; by measured time where nothing is judged."""
 

@@ -171,7 +171,6 @@ def test_reading_leaves_the_folder_alone(bundled: Path, tmp_path: Path) -> None:
     "args",
     [
         [],
-        ["a.sqlite", "b.sqlite"],
         ["a.sqlite", "--no-such-option"],
         ["a.sqlite", "--batch", "0"],
         ["a.sqlite", "--batch", "many"],

@@ -80,7 +80,7 @@ def test_default_output(bundled: Path, tmp_path: Path) -> None:
     assert "A step takes 4.89 ms; the model says 1.62 ms, assuming context 4096." in text
     assert "205 tokens/s measured, 617 tokens/s at most" in text
     ranked = [line.split()[0] for line in result.stdout.splitlines() if "ms" in line or "µs" in line]
-    assert ranked[-3:] == ["o_proj", "attention", "moe_gate_up"]
+    assert ranked[-3:] == ["o_proj", "moe_permute", "attention"]
     assert text.endswith(f"Wrote {bundled.stem}.html")
     assert "\x1b" not in result.stdout
 
@@ -195,7 +195,8 @@ def test_what_does_not_fit_is_not_judged(name: str, bundled: Path, tmp_path: Pat
 
 def test_another_model_is_told_apart_by_its_layers(bundled: Path) -> None:
     document = json.loads(run(bundled, "-m", "llama-3.1-8b", "-f", "json", "-o", "-").stdout)
-    assert "layers a step, llama-3.1-8b has 32" in document["verdict"]["headline"]
+    assert "48 attention layers" in document["verdict"]["headline"]
+    assert "llama-3.1-8b has 32 attention layers" in document["verdict"]["headline"]
 
 
 def test_a_contradicted_batch_names_the_one_that_fits(bundled: Path) -> None:

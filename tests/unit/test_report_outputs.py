@@ -111,7 +111,7 @@ def test_terminal_says_what_matters() -> None:
     assert "247 tokens/s measured, 617 tokens/s at most" in text
     assert "context 4,096 (assumed)" in text
     rows = [line.split()[0] for line in text.splitlines() if re.match(r" +\w.* (memory|latency)", line)]
-    assert rows == ["moe_down", "attention", "moe_gate_up"]
+    assert rows == ["moe_down", "attention", "moe_permute"]
     assert "warning: The context length is assumed" in text
     assert text.rstrip().endswith("Wrote report.html")
     assert "Wrote" not in printed(sample.evaluation())
@@ -124,7 +124,7 @@ def test_person_reads_whole_words() -> None:
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     words = " ".join(printed(sample.evaluation()).split())
-    assert words.split("largest gains")[0] in " ".join(stream.getvalue().split())
+    assert words.split("largest excesses")[0] in " ".join(stream.getvalue().split())
 
 
 def test_terminal_tells_devices_apart() -> None:
