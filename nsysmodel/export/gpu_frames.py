@@ -87,8 +87,8 @@ _KERNEL = (
 )
 _FEW = {
     "duration_ns": (),
-    "name": ("demangledName", "shortName", "mangledName"),
-    "short_name": ("demangledName", "shortName", "mangledName"),
+    "name": ("demangledName",),
+    "short_name": ("shortName",),
     "process": ("globalPid",),
     "device": ("deviceId",),
     "stream": ("streamId",),
@@ -114,10 +114,13 @@ def some_kernels(reader: Reader, names: Iterable[str]) -> pd.DataFrame:
     rows = _activities(reader, KERNEL, tuple(w for w in _KERNEL if w.name in needed), "kernels")
     if rows is None:
         return empty("kernels")[["start_ns", "end_ns", *chosen]]
+    if any((rows[column] == NULL).any() for column in needed if column.endswith("Name")):
+        # Kernels without this name have another one.
+        return kernels(reader)
     make: dict[str, Callable[[Rows], Any]] = {
         "duration_ns": lambda rows: rows["end"] - rows["start"],
-        "name": lambda rows: _called(reader, _best(rows)),
-        "short_name": lambda rows: _called(reader, _first_known(rows["shortName"], _best(rows))),
+        "name": lambda rows: _called(reader, rows["demangledName"]),
+        "short_name": lambda rows: _called(reader, rows["shortName"]),
         "process": lambda rows: process_of(known_processes(reader, rows["globalPid"])),
         "device": lambda rows: or_default(rows["deviceId"], none=(NO_DEVICE,)),
         "stream": lambda rows: or_default(rows["streamId"], none=(NO_STREAM,)),

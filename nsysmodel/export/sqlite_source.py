@@ -47,6 +47,7 @@ class SqliteSource:
         self._budget = 0
         self._columns: dict[str, tuple[str, ...]] = {}
         self._whole: set[tuple[str, str]] = set()
+        self._rows_of: dict[str, int] = {}
         self._path = path
         self._pages: pages.Database | None = None
         with self._guard("cannot be opened"):
@@ -112,9 +113,13 @@ class SqliteSource:
         name = self._names.get(table.upper())
         if name is None:
             return 0
-        counted = self._decoded(name, lambda database, layout: pages.count(database, layout))
-        if counted is not None:
-            return counted
+        if name not in self._rows_of:
+            counted = self._decoded(name, lambda database, layout: pages.count(database, layout))
+            self._rows_of[name] = self._stepped(table, name) if counted is None else counted
+        return self._rows_of[name]
+
+    def _stepped(self, table: str, name: str) -> int:
+        """Rows of a table as SQLite steps over them."""
         # A plain count(*) is one step of SQLite however many pages it visits, so no budget would end it.
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {_quote(name)} LIMIT {self._most_rows() + 1})"
         with self._guard(f"is damaged in {table}"):
@@ -129,10 +134,10 @@ class SqliteSource:
         found = {column: kind for column, kind in want.items() if column.lower() in declared}
         if not found:
             return {}
-        stored = self._decoded(
-            self._names[table.upper()], lambda database, layout: pages.read(database, layout, found)
-        )
+        name = self._names[table.upper()]
+        stored = self._decoded(name, lambda database, layout: pages.read(database, layout, found))
         if stored is not None:
+            self._rows_of[name] = len(next(iter(stored.values())))
             return stored
         with self._guard(f"is damaged in {table}"):
             rows = self._trusting(table, found, declared) or self._casting(table, found, declared)

@@ -72,9 +72,15 @@ def shape(kernels: pd.DataFrame, what: Literal["grid", "block"]) -> pd.Categoric
 
     from nsysmodel.export.reader import categories
 
-    columns = [kernels[f"{what}_{axis}"].to_numpy() for axis in "xyz"]
-    codes, uniques = pd.factorize(pd.MultiIndex.from_arrays(columns))
-    return categories(codes, ["x".join(str(int(size)) for size in sizes) for sizes in uniques])
+    x, y, z = (kernels[f"{what}_{axis}"].to_numpy() for axis in "xyz")
+    small = all(int(size.min(initial=0)) >= 0 and int(size.max(initial=0)) < 1 << 16 for size in (y, z))
+    if small and int(x.min(initial=0)) >= 0 and int(x.max(initial=0)) < 1 << 31:
+        codes, packed = pd.factorize(x << 32 | y << 16 | z)
+        sizes = [(one >> 32, one >> 16 & 0xFFFF, one & 0xFFFF) for one in packed.tolist()]
+    else:
+        codes, uniques = pd.factorize(pd.MultiIndex.from_arrays([x, y, z]))
+        sizes = list(uniques)
+    return categories(codes, ["x".join(str(int(size)) for size in three) for three in sizes])
 
 
 def _filled(names: pd.Series[Any], none: str) -> pd.Series[Any]:
@@ -116,12 +122,15 @@ def _numbered(frame: pd.DataFrame) -> tuple[Ints, Ints]:
     import numpy as np
     import pandas as pd
 
-    columns = [frame[name] for name in frame.columns]
-    if len(columns) == 1 and isinstance(columns[0].dtype, pd.CategoricalDtype):
-        group, seen = pd.factorize(columns[0].cat.codes.to_numpy(), use_na_sentinel=False)
-    else:
-        numbers = frame.groupby(list(frame.columns), observed=True, sort=False, dropna=False).ngroup()
-        group, seen = pd.factorize(numbers.to_numpy())
+    group = seen = np.zeros(len(frame), dtype=np.int64)
+    for name in frame.columns:
+        values = frame[name]
+        named = isinstance(values.dtype, pd.CategoricalDtype)
+        codes, found = pd.factorize(
+            values.cat.codes.to_numpy() if named else values.to_numpy(), use_na_sentinel=False
+        )
+        # Both counts are at most that of the rows, so their product fits.
+        group, seen = pd.factorize(group * len(found) + codes)
     first = np.empty(len(seen), dtype=np.int64)
     first[group[::-1]] = np.arange(len(group) - 1, -1, -1)
     return group, first
