@@ -10,7 +10,7 @@ A *set* below is a `Spans` that is sorted, disjoint and without touching neighbo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,13 +83,27 @@ def union(start: ArrayLike, end: ArrayLike) -> Spans:
     starts, ends = spans(start, end)
     if starts.size == 0:
         return Spans(starts, ends)
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    reach = np.maximum.accumulate(ends[order])
+    if not _ascends(starts):
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
     first = np.ones(starts.size, dtype=bool)
     first[1:] = starts[1:] > reach[:-1]
     last = np.append(first[1:], True)
     return Spans(starts[first], reach[last])
+
+
+def _ascends(times: Ints) -> bool:
+    return bool((times[1:] >= times[:-1]).all())
+
+
+def _places(sorted_times: Ints, queries: Ints, side: Literal["left", "right"]) -> Ints:
+    """`np.searchsorted`; for many queries in order of time in one pass over them."""
+    if queries.size <= 4 * sorted_times.size or not _ascends(queries):
+        return np.searchsorted(sorted_times, queries, side=side)
+    # How many of the times lie before each query: each time counts from the first query behind it.
+    first = np.searchsorted(queries, sorted_times, side="left" if side == "right" else "right")
+    return np.cumsum(np.bincount(first, minlength=queries.size + 1)[: queries.size])
 
 
 def union_length(start: ArrayLike, end: ArrayLike) -> int:
@@ -130,16 +144,14 @@ def complement(inside: Spans, windows: Spans) -> Pieces:
     cut = clip(inside, windows)
     count = windows.start.size
     # Each window's pieces in order, framed by its own edges: the gaps lie between neighbours.
-    begins = np.concatenate([windows.start, cut.end])
-    ends = np.concatenate([cut.start, windows.end])
-    owner_of_begin = np.concatenate([np.arange(count), cut.within])
-    owner_of_end = np.concatenate([cut.within, np.arange(count)])
-    begin_order = np.lexsort((begins, owner_of_begin))
-    end_order = np.lexsort((ends, owner_of_end))
-    starts, stops, owner = begins[begin_order], ends[end_order], owner_of_begin[begin_order]
+    each = np.bincount(cut.within, minlength=count)
+    after = np.cumsum(each)
+    starts = np.insert(cut.end, after - each, windows.start)
+    stops = np.insert(cut.start, after, windows.end)
+    owner = np.repeat(np.arange(count, dtype=np.int64), each + 1)
     keep = stops > starts
     found = int(keep.sum())
-    return Pieces(starts[keep], stops[keep], np.arange(found, dtype=np.int64), owner[keep].astype(np.int64))
+    return Pieces(starts[keep], stops[keep], np.arange(found, dtype=np.int64), owner[keep])
 
 
 def check_windows(windows: Spans) -> None:
@@ -163,12 +175,16 @@ def clip(intervals: Spans, windows: Spans) -> Pieces:
     """
     check_windows(windows)
     starts, ends = intervals
-    first = np.searchsorted(windows.end, starts, side="right")
-    stop = np.searchsorted(windows.start, ends, side="left")
-    touched = np.where(ends > starts, np.maximum(stop - first, 0), 0)
-    part_of = np.repeat(np.arange(starts.size, dtype=np.int64), touched)
-    offset = np.arange(part_of.size, dtype=np.int64) - np.repeat(np.cumsum(touched) - touched, touched)
-    within = first[part_of].astype(np.int64) + offset
+    first = _places(windows.end, starts, "right")
+    touched = _places(windows.start, ends, "left") - first
+    touched[(ends <= starts) | (touched < 0)] = 0
+    if touched.max(initial=0) <= 1:
+        part_of = np.flatnonzero(touched)
+        within = first[part_of].astype(np.int64)
+    else:
+        part_of = np.repeat(np.arange(starts.size, dtype=np.int64), touched)
+        offset = np.arange(part_of.size, dtype=np.int64) - np.repeat(np.cumsum(touched) - touched, touched)
+        within = first[part_of].astype(np.int64) + offset
     low = np.maximum(starts[part_of], windows.start[within])
     high = np.minimum(ends[part_of], windows.end[within])
     keep = high > low
@@ -216,15 +232,36 @@ def union_by_group(start: ArrayLike, end: ArrayLike, group: ArrayLike) -> Pieces
     starts, ends, groups = starts[keep], ends[keep], groups[keep]
     if starts.size == 0:
         return Pieces(starts, ends, groups, groups)
+    labels, code = _coded(groups)
+    low, high = int(starts.min()), int(ends.max())
+    if (high - low + 1) * labels.size < _ROOM:
+        apart = high - low + 1
+        shift = code * apart - low
+        merged = union(starts + shift, ends + shift)
+        at = merged.start // apart
+        back = low - at * apart
+        owner = labels[at]
+        return Pieces(merged.start + back, merged.end + back, owner, owner)
     # Ranks instead of times, so that laying the groups one behind the other cannot overflow.
     times, rank = np.unique(np.concatenate([starts, ends]), return_inverse=True)
-    labels, code = np.unique(groups, return_inverse=True)
-    shift = code.astype(np.int64) * (times.size + 1)
+    shift = code * (times.size + 1)
     merged = union(rank[: starts.size] + shift, rank[starts.size :] + shift)
     owner = labels[merged.start // (times.size + 1)]
-    low = times[merged.start % (times.size + 1)]
-    high = times[merged.end % (times.size + 1)]
-    return Pieces(low, high, owner, owner)
+    first = times[merged.start % (times.size + 1)]
+    last = times[merged.end % (times.size + 1)]
+    return Pieces(first, last, owner, owner)
+
+
+_ROOM = 1 << 62
+
+
+def _coded(groups: Ints) -> tuple[Ints, Ints]:
+    """The groups, ascending, and the place among them of each given one."""
+    if not _ascends(groups):
+        labels, code = np.unique(groups, return_inverse=True)
+        return labels, code.astype(np.int64)
+    first = np.append(True, groups[1:] != groups[:-1])
+    return groups[first], np.cumsum(first) - 1
 
 
 def exclusive(start: ArrayLike, end: ArrayLike, group: ArrayLike, *, groups: int) -> Ints:
