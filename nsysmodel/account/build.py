@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
 from nsysmodel.export.joins import match
@@ -28,8 +30,16 @@ def relabelled(activity: Activity, kernels: pd.DataFrame, op: Codes | Ints) -> A
 
 def _time_order(start: Ints, end: Ints) -> Ints | None:
     """Rows by start, then end; None where they are in that order."""
-    later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))
-    return None if later.all() else np.lexsort((end, start))
+    if _ordered(start, end):
+        return None
+    # A few sorted runs are merged quickly by start alone; only where ends disagree are both sorted.
+    order = np.argsort(start, kind="stable")
+    return order if _ordered(start[order], end[order]) else np.lexsort((end, start))
+
+
+def _ordered(start: Ints, end: Ints) -> bool:
+    later = start[1:] > start[:-1]
+    return bool((later | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))).all())
 
 
 def build_activity(
@@ -63,23 +73,27 @@ def build_activity(
     ops = np.full(sum(counts), -1, dtype=np.int32)
     if op is not None:
         ops[: counts[0]] = op
-    activity = Activity(
-        start_ns=_joined(frames, "start_ns", 0),
-        end_ns=_joined(frames, "end_ns", 0),
-        kind=kind,
-        op=ops,
-        stream=_joined(frames, "stream", -1),
-        correlation_id=correlation,
-        name=codes,
-        bytes=_joined(frames, "bytes", 0),
-        in_graph=(node > 0) | (kind == GRAPH) | graph_call | _shared(correlation, global_pid),
-        launch_start_ns=launch_start,
-        launch_end_ns=launch_end,
-        launch_thread=thread,
-        launch_blocks=blocks,
-    )
-    order = _time_order(activity.start_ns, activity.end_ns)
-    return activity if order is None else activity.take(order), names
+    start, end = _joined(frames, "start_ns", 0), _joined(frames, "end_ns", 0)
+    order = _time_order(start, end)
+
+    def sort(values: NDArray[Any]) -> NDArray[Any]:
+        return values if order is None else values[order]
+
+    return Activity(
+        start_ns=sort(start),
+        end_ns=sort(end),
+        kind=sort(kind),
+        op=sort(ops),
+        stream=sort(_joined(frames, "stream", -1)),
+        correlation_id=sort(correlation),
+        name=sort(codes),
+        bytes=sort(_joined(frames, "bytes", 0)),
+        in_graph=sort((node > 0) | (kind == GRAPH) | graph_call | _shared(correlation, global_pid)),
+        launch_start_ns=sort(launch_start),
+        launch_end_ns=sort(launch_end),
+        launch_thread=sort(thread),
+        launch_blocks=sort(blocks),
+    ), names
 
 
 def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
@@ -123,12 +137,14 @@ def _launches(
     found = row >= 0
     at = np.where(found, row, 0)
     columns = ("start_ns", "end_ns", "global_tid")
-    start, end, thread = (
-        np.where(found, api_calls[column].to_numpy(dtype=np.int64)[at], -1) for column in columns
-    )
+    start, end, thread = (_taken(api_calls[column].to_numpy(dtype=np.int64), at, found) for column in columns)
     blocks = name_matches(api_calls["name"], BLOCKING_COPY)
     graph = name_matches(api_calls["name"], r"GraphLaunch")
     return start, end, thread, found & blocks[at], found & graph[at]
+
+
+def _taken(values: Ints, at: Ints, found: Bools) -> Ints:
+    return values[at] if found.all() else np.where(found, values[at], -1)
 
 
 def _shared(correlation: Ints, global_pid: Ints) -> Bools:

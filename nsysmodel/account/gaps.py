@@ -63,7 +63,7 @@ def find_gaps(
     pieces = intervals.clip(Spans(causes.start, causes.end), spans)
     cause = causes.cause[pieces.part_of]
     by_window = np.zeros((len(windows), len(GAP_CAUSES)), dtype=np.int64)
-    np.add.at(by_window, (pieces.within, cause), pieces.end - pieces.start)
+    np.add.at(by_window.reshape(-1), pieces.within * len(GAP_CAUSES) + cause, pieces.end - pieces.start)
     parts = intervals.clip(idle, spans)
     around = neighbours(activity, idle)
     places = find_places(activity, parts, around, spans, causes, op_labels, names, api_calls)

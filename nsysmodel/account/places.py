@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from nsysmodel import intervals, units
 from nsysmodel.account import causes as rules
 from nsysmodel.account.build import BLOCKING_COPY, name_matches
-from nsysmodel.account.causes import CausePieces, Neighbours
+from nsysmodel.account.causes import CausePieces, Neighbours, Shares
 from nsysmodel.account.types import Activity
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, GapPlace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_PLACES: Final = 20
 NEXT_STEP: Final = "next step"
@@ -53,11 +51,9 @@ def find_places(
     # The next step's first activity ends a window; a gap that ends at it is the idle time between steps.
     at_edge = parts.end == windows.end[parts.within]
     before = np.where(at_edge & (around.after[parts.part_of] >= 0), len(texts) - 3, before)
-    by_cause = np.zeros((around.before.size, len(GAP_CAUSES)), dtype=np.int64)
-    np.add.at(by_cause, (causes.gap, causes.cause), causes.end - causes.start)
-    main = by_cause.argmax(axis=1)[parts.part_of]
-    key = (after * len(texts) + before) * len(GAP_CAUSES) + main
-    found, place = np.unique(key, return_inverse=True)
+    shares = Shares(causes, around.before.size)
+    key = (after * len(texts) + before) * len(GAP_CAUSES) + shares.main()[parts.part_of]
+    place, found = pd.factorize(key, sort=True)
     total = np.zeros(len(found), dtype=np.int64)
     np.add.at(total, place, parts.end - parts.start)
     largest = np.lexsort((np.arange(total.size), -total))[:MOST_PLACES]
@@ -77,7 +73,7 @@ def find_places(
                 total_ns=int(total[code]),
                 median_ns=_median(length),
                 explanation=_explain(
-                    activity, parts.start[mine], parts.end[mine], by_cause[gap], around, gap, host
+                    activity, parts.start[mine], parts.end[mine], shares.of(gap), around, gap, host
                 ),
             )
         )
