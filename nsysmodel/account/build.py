@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
 from nsysmodel.export.joins import match
+from nsysmodel.export.reader import is_one
 from nsysmodel.intervals import Ints
 
 BLOCKING_COPY = r"^(cudaMemcpy|cuMemcpy)(?!.*Async)"
@@ -77,7 +78,7 @@ def build_activity(
     order = _time_order(start, end)
 
     def sort(values: NDArray[Any]) -> NDArray[Any]:
-        return values if order is None else values[order]
+        return values if order is None or is_one(values) else values[order]
 
     return Activity(
         start_ns=sort(start),
@@ -101,9 +102,17 @@ def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
     parts = [
         frame[column].to_numpy(dtype=np.int64)
         if column in frame
-        else np.full(len(frame), missing, dtype=np.int64)
+        else np.broadcast_to(np.int64(missing), len(frame))
         for frame in frames
     ]
+    return _in_a_row(parts)
+
+
+def _in_a_row(parts: Sequence[Ints]) -> Ints:
+    """Parts one behind the other; one value for all rows stays one value."""
+    filled = [part for part in parts if len(part)]
+    if filled and all(is_one(part) and part[0] == filled[0][0] for part in filled):
+        return np.broadcast_to(filled[0][0], sum(map(len, filled)))
     return np.concatenate(parts)
 
 
@@ -144,7 +153,9 @@ def _launches(
 
 
 def _taken(values: Ints, at: Ints, found: Bools) -> Ints:
-    return values[at] if found.all() else np.where(found, values[at], -1)
+    if not found.all():
+        return np.where(found, values[at], -1)
+    return np.broadcast_to(values[0], at.size) if is_one(values) else values[at]
 
 
 def _shared(correlation: Ints, global_pid: Ints) -> Bools:

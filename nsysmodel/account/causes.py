@@ -157,9 +157,25 @@ def _median(values: Ints) -> int:
     return int(np.sort(values)[(values.size - 1) // 2]) if values.size else 0
 
 
-def find_causes(activity: Activity, gaps: Spans, waits: HostWaits, overhead: pd.DataFrame) -> CausePieces:
-    """Cut gaps (sorted, disjoint, no activity inside) into pieces by cause."""
-    after = neighbours(activity, gaps).after
+def find_causes(
+    activity: Activity,
+    gaps: Spans,
+    waits: HostWaits,
+    overhead: pd.DataFrame,
+    around: Neighbours | None = None,
+) -> CausePieces:
+    """Cut gaps (sorted, disjoint, no activity inside) into pieces by cause.
+
+    `around` is what `neighbours` gives of them, where that is known already.
+    """
+    after = (neighbours(activity, gaps) if around is None else around).after
+    return _join_small(_cut(gaps, _sets(activity, gaps, after, waits, overhead)), gaps.start.size)
+
+
+def _sets(
+    activity: Activity, gaps: Spans, after: Ints, waits: HostWaits, overhead: pd.DataFrame
+) -> dict[int, Spans]:
+    """The time of the gaps by cause."""
     inside = intervals.covered(gaps.start, gaps.end, graph_runs(activity)) == gaps.end - gaps.start
     launch = judge_launches(activity, gaps, after, inside)
     outside = _take(gaps, ~inside)
@@ -170,7 +186,7 @@ def find_causes(activity: Activity, gaps: Spans, waits: HostWaits, overhead: pd.
     in_time = ~(inside | launch.starved | launch.blocked | launch.unknown)
     tails = intervals.union(waited.start, waited.end)
     claimed = _merge(profiler, sync, tails)
-    sets = {
+    return {
         INSIDE_GRAPH: _take(gaps, inside),
         LAUNCH_STARVED: intervals.subtract(starved, claimed),
         SYNC: sync,
@@ -178,7 +194,6 @@ def find_causes(activity: Activity, gaps: Spans, waits: HostWaits, overhead: pd.
         PROFILER: profiler,
         UNKNOWN: intervals.subtract(_take(gaps, launch.unknown), profiler),
     }
-    return _join_small(_cut(gaps, sets), gaps.start.size)
 
 
 def _take(gaps: Spans, rows: Bools) -> Spans:
@@ -228,15 +243,24 @@ def _overhead(activity: Activity, gaps: Spans, overhead: pd.DataFrame) -> Spans:
 
 def _cut(gaps: Spans, sets: dict[int, Spans]) -> CausePieces:
     """The sets as pieces of the gaps, sorted by time."""
-    pieces = [(cause, intervals.clip(found, gaps)) for cause, found in sets.items()]
-    start = np.concatenate([piece.start for _, piece in pieces])
+    columns: list[list[Ints]] = [[], [], [], []]
+    for cause in list(sets):
+        # Each set goes as soon as it is cut: with millions of gaps they are large.
+        piece = intervals.clip(sets.pop(cause), gaps)
+        code = np.full(piece.start.size, cause, dtype=np.int64)
+        for column, values in zip(columns, (piece.start, piece.end, piece.within, code), strict=True):
+            column.append(values)
+        del piece, code
+    start, end, gap, causes = (_joined(columns, i) for i in range(4))
     order = np.argsort(start, kind="stable")
-    return CausePieces(
-        start[order],
-        np.concatenate([piece.end for _, piece in pieces])[order],
-        np.concatenate([piece.within for _, piece in pieces])[order],
-        np.concatenate([np.full(piece.start.size, cause, dtype=np.int64) for cause, piece in pieces])[order],
-    )
+    return CausePieces(start[order], end[order], gap[order], causes[order])
+
+
+def _joined(columns: list[list[Ints]], i: int) -> Ints:
+    """The parts of a column one behind the other; they are let go."""
+    joined = np.concatenate(columns[i])
+    columns[i].clear()
+    return joined
 
 
 class Shares:

@@ -59,17 +59,19 @@ def find_gaps(
     spans = window_spans(windows)
     idle = _idle(activity, spans)
     waits = host_waits(api_calls, syncs)
-    causes = find_causes(activity, idle, waits, overhead)
+    around = neighbours(activity, idle)
+    causes = find_causes(activity, idle, waits, overhead, around)
+    parts = intervals.clip(idle, spans)
+    places = find_places(activity, parts, around, spans, causes, op_labels, names, api_calls)
+    sizes = _by_size(parts)
+    del idle, around, parts
     pieces = intervals.clip(Spans(causes.start, causes.end), spans)
     cause = causes.cause[pieces.part_of]
     by_window = np.zeros((len(windows), len(GAP_CAUSES)), dtype=np.int64)
     np.add.at(by_window.reshape(-1), pieces.within * len(GAP_CAUSES) + cause, pieces.end - pieces.start)
-    parts = intervals.clip(idle, spans)
-    around = neighbours(activity, idle)
-    places = find_places(activity, parts, around, spans, causes, op_labels, names, api_calls)
     totals = by_window.sum(axis=0).tolist()
     return GapAccount(
-        gaps=Gaps(dict(zip(GAP_CAUSES, totals, strict=True)), _by_size(parts), places),
+        gaps=Gaps(dict(zip(GAP_CAUSES, totals, strict=True)), sizes, places),
         frame=_frame(pieces, cause, causes),
         by_window=by_window,
     )

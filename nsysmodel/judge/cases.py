@@ -180,6 +180,8 @@ def _graph_launch(kernels: pd.DataFrame, activity: Activity) -> Ints:
 
     rows = activity.kind == KERNEL
     inside = pd.unique(activity.correlation_id[rows & activity.in_graph])
+    if not len(inside):
+        return np.broadcast_to(np.int64(-1), len(kernels))
     correlation = kernels["correlation_id"].to_numpy(np.int64)
     return np.where(np.isin(correlation, inside), correlation, -1)
 

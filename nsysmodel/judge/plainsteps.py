@@ -18,14 +18,8 @@ def plain_join(case: Case) -> Join:
     if not windows:
         step, method = np.zeros(count, np.int64), "none"
         windows = [_whole(case)]
-    labels = Labels(
-        step,
-        np.full(count, -1, np.int64),
-        np.full(count, -1, np.int64),
-        np.zeros(count),
-        np.zeros(count, np.int64),
-        (),
-    )
+    none = np.broadcast_to(np.int64(-1), count)
+    labels = Labels(step, none, none, np.broadcast_to(0.0, count), np.broadcast_to(np.int64(0), count), ())
     return Join(labels, tuple(windows), method, 0)
 
 
