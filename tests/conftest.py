@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no fault of the code: no example has a time limit.
+settings.register_profile("nsysmodel", deadline=None)
+settings.load_profile("nsysmodel")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -90,7 +90,9 @@ def covers_op(kernel: KernelClass, op: Op) -> bool:
 
 
 def _eager(kernel: KernelClass, belief: OpBelief) -> bool:
-    """An element-wise kernel that computes part of the op."""
+    """An element-wise kernel that computes part of the op; a table look-up is only part of an embedding."""
+    if kernel.kernel_class == "embedding" and "embedding" not in belief.eager:
+        return False
     return kernel.kernel_class in EAGER_CLASSES and bool(kernel.traits & belief.eager)
 
 

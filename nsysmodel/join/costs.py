@@ -78,8 +78,9 @@ def costs_of(
         floor_ns, hard_ns = floors.get(k, (0.0, 0.0))
         for i, identity in enumerate(identities):
             cost = class_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)
+            named = bool(op.pattern and re.search(op.pattern, identity.name))
             if op.pattern:
-                cost = 0.0 if re.search(op.pattern, identity.name) else cost + 1.5
+                cost = 0.0 if named else cost + 1.5
             if fused_norms and beliefs[k].generic == "norm" and _prepares(identity.kernel_class, residual):
                 cost = MISFIT
             if grouped and _one_of_many(identity, op):
@@ -87,7 +88,7 @@ def costs_of(
             if _cannot_be(identity, hard_ns):
                 cost = MISFIT
             fused = len(identity.kernel_class.covers) > 1
-            if cost < MISFIT and not fused and not _one_of_many(identity, op):
+            if cost < MISFIT and not fused and not named and not _one_of_many(identity, op):
                 cost += physics_cost(identity.median_ns, floor_ns, hard_ns)
             enter[i, k] = cost
             stay[i, k] = stay_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)

@@ -193,7 +193,9 @@ def _totals(
         floor_total_ns=round(floor * steps),
         floor_hbm_ns=sum(f.hbm_ns for f in places),
         floor_strict_ns=sum(f.strict_ns for f in places),
-        max_sum_bound_ns=max(sum(f.memory_ns for f in places), *compute.values(), 0.0),
+        max_sum_bound_ns=max(
+            model.cost.hbm_bytes / hardware.bandwidth_bytes_per_s.value * 1e9, *compute.values(), 0.0
+        ),
         weights_once_bytes=weights,
         weights_once_ns=weights / hardware.bandwidth_bytes_per_s.value * 1e9,
         tokens_per_step=tokens,

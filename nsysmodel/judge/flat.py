@@ -79,7 +79,8 @@ def _priced(
     usual = int(counts.argmax())
     ns = sum(floor.ns * int(n) for floor, n in zip(floors, counts, strict=True))
     whole = total(op.cost * int(n) for op, n in zip(ops, counts, strict=True))
-    return Priced(ns, ns, ns, whole, floors[usual], ops[usual], number, True)
+    parts = tuple((floor.ns, int(n)) for floor, n in zip(floors, counts, strict=True))
+    return Priced(ns, ns, ns, whole, floors[usual], ops[usual], number, True, parts)
 
 
 def _op(entry: ExpectedKernel, values: list[float]) -> Op:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +28,7 @@ from nsysmodel.judge.observed import Observed, observe
 from nsysmodel.judge.ops import PriceList, price
 from nsysmodel.judge.plainsteps import plain_join
 from nsysmodel.judge.structure import fit_facts, fitting
-from nsysmodel.judge.verdict import impossible, verdict_of
+from nsysmodel.judge.verdict import LEAST_TOLD, impossible, verdict_of
 from nsysmodel.model import FlatSpec, LayeredSpec, ModelSpec, resolve_workload
 from nsysmodel.model.types import FlatModel, StepModel
 from nsysmodel.request import HardwareRequest, Selection
@@ -141,15 +142,21 @@ def _plain_verdict(result: DeviceResult) -> Verdict:
     )
     reasons = [f"Idle: {units.ns(idle)} in all."]
     if result.kernels:
-        top = result.kernels[0]
-        reasons.append(f"Most kernel time ({units.percent(top.share)}): {_short(top.name)}.")
+        # A kernel has a row for each launch shape; which kernel takes the time is a question about its name.
+        shares: defaultdict[str, float] = defaultdict(float)
+        for row in result.kernels:
+            shares[_short(row.name)] += row.share
+        top, part = max(shares.items(), key=lambda pair: pair[1])
+        reasons.append(f"Most kernel time ({units.percent(part)}): {top}.")
     return Verdict("cannot_judge", headline, tuple(reasons))
 
 
 def _short(name: str) -> str:
     """A kernel's name for a sentence: without its template where that makes it long."""
     found = normalise(name)
-    return found.text if len(found.text) <= 72 else found.base[:72]
+    if len(found.text) <= 72:
+        return found.text
+    return found.base if len(found.base) <= 72 else found.base[:71] + "…"
 
 
 def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary, name: str) -> Judged:
@@ -175,6 +182,9 @@ def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary
         for op in result.ops[:3]
         if op.ratio is not None
     ]
+    unclaimed = 1 - result.coverage.kernel_time_modeled
+    if unclaimed > LEAST_TOLD:
+        reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
     # The window of a flat model is no step: what counts is the time of the kernels that it lists.
     totals = replace(result.step, fraction_of_roofline=floor / measured if measured else None)
     result = replace(result, step=totals)

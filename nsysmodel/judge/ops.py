@@ -42,6 +42,7 @@ class Priced:
         cost: summed cost.
         one: the floor of a single, most frequent execution.
         judged: False where the floor must not be compared.
+        parts: floor in ns and number of the executions of the same work.
     """
 
     floor_ns: float
@@ -52,6 +53,18 @@ class Priced:
     op: Op
     executions: int
     judged: bool
+    parts: tuple[tuple[float, int], ...] = ()
+
+    def latency_ns(self, launches: int, t0_ns: float) -> float | None:
+        """Least time where launches, not the work, set it; None where the work is the larger part.
+
+        An op is bound by launches if its floors add up to less than one fixed cost for each execution.
+        Kernels beyond the first of an execution cost a launch each.
+        """
+        if self.floor_ns >= self.executions * t0_ns:
+            return None
+        least = sum(count * max(floor, t0_ns) for floor, count in self.parts)
+        return least + max(launches - self.executions, 0) * t0_ns
 
 
 class PriceList:
@@ -114,6 +127,7 @@ def _summed(known: Sequence[tuple[Price, int]]) -> Priced:
         op=usual.op,
         executions=sum(count for _, count in known),
         judged=all(price.judged for price, _ in known),
+        parts=tuple((price.floor.ns, count) for price, count in known),
     )
 
 
@@ -181,7 +195,8 @@ def _row(
     labels, duration = join.labels, case.kernels["duration_ns"].to_numpy(np.int64)
     own = duration[mask]
     floor_total = round(priced.floor_ns) if priced.judged else None
-    latency = priced.one.ns < t0_ns
+    latency_total = priced.latency_ns(len(own), t0_ns)
+    latency = latency_total is not None
     confidence = float(np.average(labels.confidence[mask], weights=np.maximum(own, 1))) if len(own) else 0.0
     seconds = total_ns / 1e9
     ratio = total_ns / priced.floor_ns if priced.judged and priced.floor_ns > 0 and not latency else None
@@ -208,7 +223,7 @@ def _row(
         floor_hbm_ns=priced.hbm_ns / steps if priced.judged else None,
         floor_strict_ns=priced.strict_ns / steps if priced.judged else None,
         floor_basis=priced.one.basis,
-        latency_floor_ns=len(own) * max(priced.one.ns, t0_ns) / steps if latency else None,
+        latency_floor_ns=latency_total / steps if latency_total is not None else None,
         flop_per_s=flop / seconds if seconds and priced.judged else None,
         bytes_per_s=counted / seconds if seconds and priced.judged else None,
         fraction_of_peak=1 / ratio if ratio else None,

@@ -121,13 +121,13 @@ def model_line(name: str) -> str:
     """An op entry for a model file that claims kernels of this name; its work is for the user to fill in.
 
     >>> model_line("void my::check_kernel<float>(float const*)")
-    "- {id: check_kernel, pattern: '\\\\bcheck_kernel\\\\b', flop: 0, bytes: 0, dtype: bf16, optional: true}"
+    "- {id: check_kernel, pattern: '\\\\bcheck_kernel\\\\b', flop: 0, bytes: 0, dtype: bf16}"
     """
     base = re.split(r"[<(]", name.removeprefix("void "))[0].split("::")[-1].strip() or "kernel"
     ident = re.sub(r"\W+", "_", base)[:60]
     pattern = rf"\b{re.escape(base[:60])}\b" if len(base) <= 60 else rf"\b{re.escape(base[:60])}"
     quoted = pattern.replace("'", "''")
-    return f"- {{id: {ident}, pattern: '{quoted}', flop: 0, bytes: 0, dtype: bf16, optional: true}}"
+    return f"- {{id: {ident}, pattern: '{quoted}', flop: 0, bytes: 0, dtype: bf16}}"
 
 
 def missing_rows(

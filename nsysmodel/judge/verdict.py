@@ -14,6 +14,10 @@ MOST_BEATEN = 0.25
 """Share of the floor that ops well below their floor may have before nothing is believed."""
 BEATEN = 0.9
 WEIGHTY_NS = 3000.0
+LEAST_TOLD = 0.0005
+"""Share of the kernel time without a claim, from which a verdict tells it."""
+FEW_STEPS = 3
+"""Judged steps below which a report says that there are few."""
 
 
 def beaten(ops: Sequence[OpRow], hardware: Hardware) -> tuple[OpRow, ...]:
@@ -91,18 +95,26 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
     if own:
         worst = max(own, key=lambda op: op.excess_ns or 0.0)
         times = f"{units.ratio(worst.ratio)} its floor" if worst.ratio is not None else "bound by launches"
-        reasons.append(f"The largest excess is {worst.op}: {units.ns(worst.excess_ns)} a step ({times}).")
+        waits = max((op.excess_ns or 0.0 for op in device.ops if "wait_included" in op.flags), default=0.0)
+        first = "Apart from waiting for other ranks, the" if waits > (worst.excess_ns or 0.0) else "The"
+        reasons.append(f"{first} largest excess is {worst.op}: {units.ns(worst.excess_ns)} a step ({times}).")
     steps = max(device.steps.used, 1)
     idle = sum(device.gaps.by_cause.values())
     if device.window_total_ns:
         share = units.percent(idle / device.window_total_ns)
         reasons.append(f"The device idles {units.ns(idle / steps)} a step ({share}).")
     unclaimed = 1 - device.coverage.kernel_time_modeled
-    if unclaimed > 0.0005:
+    if unclaimed > LEAST_TOLD:
         reasons.append(f"No model line claims {units.percent(unclaimed)} of the kernel time.")
     else:
         reasons.append("Every kernel is claimed by an op of the model.")
-    lacking = [row.op for row in device.missing if row.op in ("lm_head", "sampling", "embedding")]
-    if "lm_head" in lacking:
-        reasons.append("The pass ends before the LM head; its floor is part of what the model says.")
+    lost = sum(row.floor_ns for row in device.missing)
+    if step.floor_ns and lost > 0.01 * step.floor_ns:
+        names = ", ".join(row.op for row in device.missing if row.floor_ns > 0)
+        reasons.append(f"{units.ns(lost)} of the floor belongs to ops without a kernel: {names}.")
+    if any(row.op == "lm_head" for row in device.missing):
+        reasons.append("The pass ends before the LM head.")
+    if device.steps.used < FEW_STEPS:
+        count = "One step is" if device.steps.used == 1 else f"{device.steps.used} steps are"
+        reasons.append(f"Only {count.lower()} judged: how much steps differ is not known.")
     return Verdict("ok", headline, tuple(reasons))

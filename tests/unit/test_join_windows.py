@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from nsysmodel.join.types import StepWindow
@@ -11,12 +13,13 @@ from nsysmodel.join.windows import boundaries, judge
 def _steps(*lengths: int, layers: int = 4) -> list[StepWindow]:
     edges = np.concatenate(([0], np.cumsum(lengths))).tolist()
     return [
-        StepWindow(index, low, high, layers)
-        for index, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
+        StepWindow(index, low, high, layers) for index, (low, high) in enumerate(itertools.pairwise(edges))
     ]
 
 
-def _dropped(steps: list[StepWindow], kernel_ns: list[int], complete: list[bool] | None = None) -> list[str | None]:
+def _dropped(
+    steps: list[StepWindow], kernel_ns: list[int], complete: list[bool] | None = None
+) -> list[str | None]:
     whole = complete or [True] * len(steps)
     return [step.dropped for step in judge(steps, np.array(kernel_ns), 4, whole)]
 
