@@ -185,9 +185,13 @@ def clip(intervals: Spans, windows: Spans) -> Pieces:
         part_of = np.repeat(np.arange(starts.size, dtype=np.int64), touched)
         offset = np.arange(part_of.size, dtype=np.int64) - np.repeat(np.cumsum(touched) - touched, touched)
         within = first[part_of].astype(np.int64) + offset
-    low = np.maximum(starts[part_of], windows.start[within])
-    high = np.minimum(ends[part_of], windows.end[within])
+    if not (touched == 1).all():
+        starts, ends = starts[part_of], ends[part_of]
+    low = np.maximum(starts, windows.start[within])
+    high = np.minimum(ends, windows.end[within])
     keep = high > low
+    if keep.all():
+        return Pieces(low, high, part_of, within)
     return Pieces(low[keep], high[keep], part_of[keep], within[keep])
 
 
@@ -229,7 +233,8 @@ def union_by_group(start: ArrayLike, end: ArrayLike, group: ArrayLike) -> Pieces
     """The set of each group; `part_of` is the group, ascending, and so is `within`."""
     starts, ends, groups = _ints(start), _ints(end), _ints(group)
     keep = ends > starts
-    starts, ends, groups = starts[keep], ends[keep], groups[keep]
+    if not keep.all():
+        starts, ends, groups = starts[keep], ends[keep], groups[keep]
     if starts.size == 0:
         return Pieces(starts, ends, groups, groups)
     labels, code = _coded(groups)

@@ -133,7 +133,7 @@ def judge_launches(activity: Activity, gaps: Spans, after: Ints, inside: Bools) 
     if not known.any():
         none, no = np.full(after.size, -1, dtype=np.int64), np.zeros(after.size, dtype=np.bool_)
         return Launches(none, none, none, no, no, ~known & ~inside, gaps.end)
-    start, end = activity.launch_start_ns[row], activity.launch_end_ns[row]
+    start, end, thread = (_at(activity, name, row) for name in _LAUNCH)
     known &= start <= gaps.end
     blocking = activity.launch_blocks
     blocks = known & (start < gaps.start) & (False if blocking is None else blocking[row])
@@ -147,9 +147,16 @@ def judge_launches(activity: Activity, gaps: Spans, after: Ints, inside: Bools) 
     patience = max(4 * tail, LONGEST_LATENCY_NS)
     expected = np.clip(end + min(tail, LONGEST_LATENCY_NS), gaps.start, gaps.end)
     late = np.where(starved & (gaps.end - end > patience), expected, gaps.end)
-    return Launches(
-        start, end, activity.launch_thread[row], starved, blocks & ~inside, ~known & ~inside, late
-    )
+    return Launches(start, end, thread, starved, blocks & ~inside, ~known & ~inside, late)
+
+
+_LAUNCH = ("launch_start_ns", "launch_end_ns", "launch_thread")
+
+
+def _at(activity: Activity, column: str, rows: Ints) -> Ints:
+    """A column at these rows; one value for all rows stays one value."""
+    values: Ints = getattr(activity, column)
+    return np.broadcast_to(values[0], rows.size) if values.strides == (0,) else values[rows]
 
 
 def _median(values: Ints) -> int:

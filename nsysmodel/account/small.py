@@ -82,16 +82,18 @@ def small_kernels(
     activity: Activity, windows: Sequence[Window], op_labels: Sequence[str], names: Sequence[str]
 ) -> SmallKernels | None:
     """What small kernels cost; None where the export does not show T0."""
-    kernels = activity.take(np.flatnonzero(activity.kind == KERNEL))
-    cost = t0_ns(kernels.end_ns - kernels.start_ns)
+    rows = np.flatnonzero(activity.kind == KERNEL)
+    duration = (activity.end_ns - activity.start_ns)[rows]
+    cost = t0_ns(duration)
     if cost is None:
         return None
     limit = SMALL_FACTOR * cost
-    kernels = kernels.take(np.lexsort((kernels.start_ns, kernels.stream)))
-    duration = kernels.end_ns - kernels.start_ns
-    inside = started_in(kernels.start_ns, windows)
+    # By stream; within a stream they stay in order of start.
+    order = np.argsort(activity.stream[rows], kind="stable")
+    rows, duration = rows[order], duration[order]
+    inside = started_in(activity.start_ns[rows], windows)
     small = (duration <= limit) & (inside >= 0)
-    runs, saving = _runs(kernels, small, inside, [*op_labels, *names], len(op_labels))
+    runs, saving = _runs(activity, rows, small, inside, [*op_labels, *names], len(op_labels))
     return SmallKernels(
         t0_ns=cost,
         limit_ns=limit,
@@ -113,23 +115,27 @@ def started_in(start_ns: Ints, windows: Sequence[Window]) -> Ints:
 
 
 def _runs(
-    kernels: Activity, small: np.ndarray, inside: Ints, texts: Sequence[str], ops: int
+    activity: Activity, kernels: Ints, small: np.ndarray, inside: Ints, texts: Sequence[str], ops: int
 ) -> tuple[tuple[SmallRun, ...], int]:
     """Runs of small kernels that would save most, and the saving of all.
 
-    A run is of neighbours on their stream, within one window.
+    A run is of neighbours on their stream, within one window. `kernels` are rows of the activity by stream.
     """
-    rows = np.flatnonzero(small)
-    if rows.size == 0:
+    place = np.flatnonzero(small)
+    if place.size == 0:
         return (), 0
+    rows = kernels[place]
     first = np.ones(rows.size, dtype=bool)
-    first[1:] = (np.diff(rows) != 1) | (np.diff(kernels.stream[rows]) != 0) | (np.diff(inside[rows]) != 0)
+    first[1:] = np.diff(place) != 1
+    for column in (activity.stream[rows], inside[place]):
+        first[1:] |= column[1:] != column[:-1]
     begin = np.flatnonzero(first)
     length = np.diff(np.append(begin, rows.size))
-    duration = (kernels.end_ns - kernels.start_ns)[rows]
+    duration = activity.end_ns[rows] - activity.start_ns[rows]
     total = np.add.reduceat(duration, begin)
     saving = total - np.maximum.reduceat(duration, begin)
-    label = np.where(kernels.op[rows] >= 0, kernels.op[rows], kernels.name[rows] + ops).astype(np.int64)
+    op = activity.op[rows]
+    label = np.where(op >= 0, op, activity.name[rows] + ops).astype(np.int64)
     # Equal runs have equal length, ends and weighted sum of labels; good enough to group by.
     weight = np.arange(rows.size, dtype=np.int64) - np.repeat(begin, length) + 1
     mark = np.add.reduceat(label * weight, begin)
