@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
@@ -105,10 +106,14 @@ def price(prices: PriceList, join: Join, inside: Bools) -> dict[str, Priced]:
     """Floors of every op label that was served in the rows `inside`."""
     labels = join.labels
     rows = np.flatnonzero(inside & (labels.executions > 0) & (labels.bundle >= 0))
-    keys = np.stack([labels.op[rows], labels.bundle[rows], labels.layer[rows]], axis=1)
-    unique, counts = np.unique(keys, axis=0, return_counts=True) if len(rows) else (keys, rows)
+    layers = int(labels.layer.max(initial=-1)) + 2
+    places = (labels.op[rows] * max(len(labels.bundles), 1) + labels.bundle[rows]) * layers
+    codes, found_places = pd.factorize(places + labels.layer[rows] + 1, sort=True)
     parts: dict[str, list[tuple[Price, int]]] = {}
-    for (op, bundle, layer), count in zip(unique.tolist(), counts.tolist(), strict=True):
+    for place, count in zip(found_places.tolist(), np.bincount(codes).tolist(), strict=True):
+        number, layer = divmod(place, layers)
+        op, bundle = divmod(number, max(len(labels.bundles), 1))
+        layer -= 1
         found = prices.at(labels.bundles[bundle], layer)
         if found is not None:
             parts.setdefault(labels.op_labels[op], []).append((found, count))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from nsysmodel.join.types import Bools, Ints
 from nsysmodel.judge.cases import Case
@@ -21,20 +22,20 @@ def kernel_uses(
     earlier: Ints | None = None,
 ) -> tuple[KernelUse, ...]:
     """Kernels by name and launch shape, most time first; `earlier` as `earlier_launches` gives it."""
-    frame = case.kernels[mask]
-    if not len(frame):
+    own = np.arange(len(case.kernels))[mask]
+    if not len(own):
         return ()
+    codes, examples = _shapes(case.kernels, own)
+    values = {"code": codes, "duration_ns": case.kernels["duration_ns"].to_numpy()[own]}
     if earlier is not None:
-        frame = frame.assign(earlier=earlier[mask])
-    shape = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
-    groups = frame.groupby(shape, observed=True, sort=False)
-    skips = groups["earlier"].min().to_dict() if earlier is not None else {}
-    table = (
-        groups["duration_ns"]
-        .agg(["size", "sum", "median", "min", "max"])
-        .sort_values(["sum", "size"], ascending=False, kind="stable")
-    )
-    whole = int(frame["duration_ns"].sum())
+        values["earlier"] = earlier[own]
+    groups = pd.DataFrame(values, copy=False).groupby("code", sort=True)
+    table = groups["duration_ns"].agg(["size", "sum", "median", "min", "max"])
+    keys = case.kernels.iloc[examples][SHAPE].itertuples(index=False, name=None)
+    table.index = pd.Index([(str(key[0]), *key[1:]) for key in keys], tupleize_cols=False)
+    skips = dict(zip(table.index, groups["earlier"].min(), strict=True)) if earlier is not None else {}
+    whole = int(values["duration_ns"].sum())
+    table = table.sort_values(["sum", "size"], ascending=False, kind="stable")
     rows = table.head(limit) if limit else table
     return tuple(
         KernelUse(
@@ -53,6 +54,27 @@ def kernel_uses(
         )
         for key, row in zip(rows.index, rows.to_dict("records"), strict=True)
     )
+
+
+SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
+"""What tells one use of a kernel from another."""
+
+
+def _shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
+    """Code of each row's name and launch shape, in order of first rows, and those rows of `kernels`."""
+    codes = np.zeros(len(rows), np.int64)
+    for column in SHAPE:
+        values = kernels[column]
+        plain = values.cat.codes.to_numpy() if values.dtype == "category" else values.to_numpy()
+        if plain.strides == (0,):
+            continue
+        part, known = pd.factorize(plain[rows])
+        if len(known) > 1:
+            # Both counts are at most that of the rows, so their product fits.
+            codes = pd.factorize(codes * len(known) + part)[0]
+    first = np.empty(int(codes.max()) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes, rows[first]
 
 
 def earlier_launches(case: Case) -> Ints:
