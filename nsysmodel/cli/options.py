@@ -7,6 +7,7 @@ Each decorator collects its flags into one value, so that a command receives `wo
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -40,7 +41,7 @@ def _time_range(_ctx: click.Context, _param: click.Parameter, value: str | None)
         start, end = float(first), float(last)
     except ValueError:
         raise click.BadParameter(f"{value!r} is not a range of seconds such as 1.5-2.25.") from None
-    if not dash or end <= start:
+    if not dash or not math.isfinite(start) or not math.isfinite(end) or end <= start:
         raise click.BadParameter(f"{value!r} is not a range of seconds such as 1.5-2.25.")
     return round(start * 1e9), round(end * 1e9)
 

@@ -22,7 +22,7 @@ from nsysmodel.join.streams import attach_sides, side_runs
 from nsysmodel.join.template import Orders, cyclic, linear
 from nsysmodel.join.types import Ints, Join, Labels, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary
-from nsysmodel.join.windows import boundaries, judge
+from nsysmodel.join.windows import boundaries, judge, last_end
 from nsysmodel.model.types import StepModel
 
 T = TypeVar("T")
@@ -205,8 +205,9 @@ def _windows(work: DeviceWork, labels: Labels, chain: Chain, order: Ints) -> lis
     cuts = boundaries(work.activity_start_ns, work.activity_end_ns, last[:-1], first[1:])
     opening = [first[0], *cuts]
     begins = [int(work.activity_start_ns[row]) for row in opening]
-    ends = [*begins[1:], int(work.activity_end_ns[first[-1] :].max())]
+    ends = [*begins[1:], last_end(work.activity_start_ns, work.activity_end_ns, first[-1], last[-1])]
     window_of = np.searchsorted(np.array(begins), starts, side="right") - 1
+    window_of[starts >= ends[-1]] = -1
     labels.step[:] = window_of
     _unlabel_strays(labels)
     return [

@@ -21,7 +21,11 @@ from nsysmodel.theory.floor import floor_of
 LEAST_COVERAGE = 0.5
 """Share of kernel time of the used steps that ops must claim."""
 MOST_MISSING = 0.1
-"""Share of the step's floor that missing ops may have."""
+"""Share of the step's floor that missing ops may have; found in less than half its places is missing."""
+FEWEST_LAYERS = 2
+"""Up to so many layers a pass is no pass of a smaller model but a mere coincidence."""
+MOST_SHORT = 0.5
+"""Share of the floor of the layers' ops whose ops may be found less often than the model has them."""
 FOREIGN = ("gemm", "moe_gemm", "attention_decode", "attention_prefill", "ssm")
 """Classes of kernels that a model cannot lack about once a layer."""
 ANCHOR = 4.0
@@ -102,19 +106,40 @@ def refusals_of(
     for _, op in model.places():
         floor_ns = floor_of(op.cost, hardware).ns
         total += floor_ns
-        if op.id in missing and op.id not in MAY_LACK:
+        expected, found = closure[op.id]
+        if found < 0.5 * expected and op.id not in MAY_LACK:
             lost += floor_ns
             if op.id not in lost_ids:
                 lost_ids.append(op.id)
     if total and lost > MOST_MISSING * total:
         reasons.append(
-            f"Ops with {100 * lost / total:.0f} % of the step's floor have no kernel: {', '.join(lost_ids)}."
+            f"Ops with {100 * lost / total:.0f} % of the step's floor have no kernel, "
+            f"or in few layers only: {', '.join(lost_ids)}."
         )
+    reasons += _short_of_layers(model, closure, hardware)
     for op_id, (expected, found) in closure.items():
         if op_id in ("attention", "ssm") and found and not np.isclose(found, expected, rtol=0.03, atol=0.5):
             reasons.append(f"{found:g} {op_id} executions a step; {model.name} has {expected:g}.")
     reasons += _foreign(labels, sequence, used, len(model.layers), model.name)
     return tuple(reasons), missing, ()
+
+
+def _short_of_layers(
+    model: StepModel, closure: Mapping[str, tuple[float, float]], hardware: Hardware
+) -> list[str]:
+    """That most of the layers' work runs less often than the model has layers: another, shallower model."""
+    floors: dict[str, float] = {}
+    for layer, op in model.places():
+        if layer is not None:
+            floors[op.id] = floors.get(op.id, 0.0) + floor_of(op.cost, hardware).ns
+    # An op that has no kernel of its own is fused into another one; it says nothing about layers.
+    served = {op_id: floor for op_id, floor in floors.items() if closure[op_id][1] > 0}
+    short = {op_id: floor for op_id, floor in served.items() if closure[op_id][1] <= closure[op_id][0] - 0.75}
+    if not short or sum(short.values()) <= MOST_SHORT * sum(served.values()):
+        return []
+    widest = max(short, key=lambda op_id: short[op_id])
+    expected, found = closure[widest]
+    return [f"This looks like another model: {found:g} {widest} a step; {model.name} has {expected:g}."]
 
 
 def _foreign(labels: Labels, sequence: Sequence, used: list[int], layers: int, name: str) -> list[str]:
@@ -174,4 +199,9 @@ def _no_whole_step(steps: Seq[StepWindow], model: StepModel) -> str:
     common = max(set(found), key=found.count)
     if common == len(model.layers):
         return f"No whole step of {model.name} was found: {len(steps)} passes are cut off or lack anchor ops."
+    if common <= FEWEST_LAYERS:
+        return (
+            f"No pass of {model.name} was recognised: the kernels fit neither its order nor the times of "
+            "this workload (--batch, --tokens, --dtype, --quant)."
+        )
     return f"This looks like another model: {common} layers a step, {model.name} has {len(model.layers)}."

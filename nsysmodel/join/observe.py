@@ -62,7 +62,7 @@ def observe_step(
     others = kernels["grid_y"].to_numpy(np.int64)[rows] * kernels["grid_z"].to_numpy(np.int64)[rows]
     found: dict[str, int] = {}
     for kind in ("kv_write", "norm"):
-        chosen = grid[(own == kind) & (others == 1)]
+        chosen = grid[(own == kind) & (others == 1) & (grid > 0)]
         if not len(chosen):
             continue
         values, counts = np.unique(chosen, return_counts=True)

@@ -13,6 +13,8 @@ WARM_UP = 1.03
 """A first step whose kernels take this much more time than the median of the others is a warm-up."""
 OUTLIER = 1.25
 """A step is odd when its window differs from the median by this factor and by five deviations."""
+REST = 0.1
+"""Idle time, as a share of the last step, after which activity is no longer taken for its own."""
 ENOUGH = 3
 """Steps that must remain before a complete last step is left out for having no successor."""
 
@@ -43,6 +45,21 @@ def boundaries(start_ns: Ints, end_ns: Ints, last_of: Sequence[int], first_of: S
         common = max(set(alike), key=lambda o: (alike.count(o), -o))
         result.append(first - (common if alike.count(common) * 2 > len(alike) else offset))
     return result
+
+
+def last_end(start_ns: Ints, end_ns: Ints, first: int, last: int) -> int:
+    """End of a step that no other one follows: activities count as its own until the device rests for long.
+
+    Args:
+        start_ns, end_ns: all activities of the device by start.
+        first: row of the first activity that the step owns.
+        last: row of the last one.
+    """
+    until = np.maximum.accumulate(end_ns[first:])
+    longest = REST * (int(until[last - first]) - int(start_ns[first]))
+    idle = start_ns[last + 1 :] - until[last - first : -1]
+    far = np.flatnonzero(idle > longest)
+    return int(until[last - first + int(far[0])] if len(far) else until[-1])
 
 
 def judge(

@@ -93,6 +93,14 @@ def select_steps(
     return tuple(result)
 
 
+def inside_range(steps: tuple[StepWindow, ...], join: Join, selection: Selection) -> tuple[StepWindow, ...]:
+    """The steps without a last one whose tail lies behind the end of the selected span."""
+    if selection.time_range is None or "lm_head" not in join.missing or not steps:
+        return steps
+    cut = steps[-1] if steps[-1].dropped is not None else replace(steps[-1], dropped="outside_selection")
+    return (*steps[:-1], cut)
+
+
 def clusters_of(steps: Sequence[StepWindow]) -> tuple[StepCluster, ...]:
     """Steps by phase and batch, most steps first; cut-off steps count with their cluster."""
     groups: dict[tuple[str | None, int | None, int | None], list[StepWindow]] = {}

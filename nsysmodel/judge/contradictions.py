@@ -7,7 +7,7 @@ from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.structure import seen_structure, structure_of
 from nsysmodel.model import LayeredSpec
-from nsysmodel.workload import WorkloadRequest
+from nsysmodel.workload import Workload, WorkloadRequest
 
 COLLECTIVE_OPS = ("_allreduce", "_allgather", "moe_dispatch", "moe_combine", "logits_gather")
 """Ops that tensor-parallel ranks cannot do without."""
@@ -17,12 +17,17 @@ def by_structure(case: Case, vocabulary: Vocabulary, spec: LayeredSpec) -> list[
     """The refusal in terms of what runs in a step, where steps show without a model and differ from it."""
     seen = seen_structure(case, vocabulary)
     expected = structure_of(spec)
-    if seen is None or seen[0] == expected:
+    if seen is None:
         return []
+    if seen[0] == expected:
+        return [
+            f"What runs in a step has the structure of {spec.name} ({expected.sentence}), but takes times "
+            "that do not fit this workload: --quant, --dtype, --batch, --tokens or --gpu may be wrong."
+        ]
     return [f"This looks like another model: {seen[0].sentence} a step; {spec.name} has {expected.sentence}."]
 
 
-def contradictions(request: WorkloadRequest, join: Join) -> list[str]:
+def contradictions(request: WorkloadRequest, workload: Workload, join: Join) -> list[str]:
     """Flags that the export contradicts, with the value that would fit."""
     used = join.used
     if not used:
@@ -38,12 +43,15 @@ def contradictions(request: WorkloadRequest, join: Join) -> list[str]:
             f"not {request.batch}: --batch {step.batch} would fit."
         )
     collectives = [found for op, (_, found) in join.closure.items() if op.endswith(COLLECTIVE_OPS)]
-    if (request.tp or 1) > 1 and collectives and not any(collectives):
-        found.append(
-            f"No kernel of the export is a collective, so it did not run on {request.tp} ranks: "
-            "--tp 1 would fit."
-        )
-    tokens = (request.batch or 1) * (request.tokens or 1)
+    for name in ("tp", "dp", "ep"):
+        ranks = getattr(request, name) or 1
+        if ranks > 1 and collectives and not any(collectives):
+            found.append(
+                f"No kernel of the export is a collective, so it did not run on {ranks} ranks: "
+                f"--{name} 1 would fit."
+            )
+            break
+    tokens = int(workload.batch.value) * (request.tokens or 1)
     if (
         (request.phase == "prefill" or request.tokens is not None)
         and step.tokens is not None

@@ -20,7 +20,7 @@ from nsysmodel.join.names import normalise
 from nsysmodel.join.types import Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
-from nsysmodel.judge.clusters import describe_steps, select_steps
+from nsysmodel.judge.clusters import describe_steps, inside_range, select_steps
 from nsysmodel.judge.contradictions import by_structure, contradictions
 from nsysmodel.judge.device import Theory, device_result
 from nsysmodel.judge.flat import flat_join, flat_price
@@ -71,7 +71,7 @@ def judge_case(
     name = case.gpu.name if case.gpu is not None else (hardware.name if hardware else "unknown GPU")
     hidden = _hidden(run, case)
     if spec is None or hidden or hardware is None or not len(case.kernels):
-        return _unjudged(case, hardware, vocabulary, name, hidden, asked=spec is not None)
+        return _unjudged(case, hardware, vocabulary, name, hidden, selection, asked=spec is not None)
     if isinstance(spec, FlatSpec):
         return _flat(case, spec, hardware, vocabulary, name)
     return _layered(run, case, spec, hardware, vocabulary, name, request, selection)
@@ -110,11 +110,13 @@ def _unjudged(
     vocabulary: Vocabulary,
     name: str,
     hidden: Diagnostic | None,
+    selection: Selection,
     *,
     asked: bool,
 ) -> Judged:
     """What needs no model: windows, gaps, copies, kernels."""
     join = plain_join(case)
+    join = replace(join, steps=select_steps(join.steps, WorkloadRequest(), selection))
     result = device_result(case, join, Theory(None, hardware, {}), vocabulary, judged=False, name=name)
     if hidden is not None:
         headline = "Cannot judge: the kernels inside CUDA graphs are not in this export."
@@ -171,6 +173,11 @@ def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary
     result = device_result(case, join, Theory(None, hardware, priced), vocabulary, judged=True, name=name)
     measured = sum(op.total_ns for op in result.ops)
     floor = sum(p.floor_ns for p in priced.values())
+    if reason := impossible([op for op in result.ops if "l2_resident" not in op.flags], hardware, None):
+        result = device_result(case, join, Theory(None, hardware, {}), vocabulary, judged=False, name=name)
+        return Judged(
+            result, Verdict("cannot_judge", f"Cannot judge: {reason}"), join, hardware, None, spec.model
+        )
     headline = (
         f"The modeled kernels take {units.ns(measured)}; the model says {units.ns(floor)}. "
         f"That is {units.percent(floor / measured if measured else None)} of the roofline."
@@ -206,13 +213,13 @@ def _layered(
     model = spec.build(workload, hardware)
     join = _with_modules(run, case, join_device(case.work, model, hardware, vocabulary), model)
     steps = select_steps(describe_steps(case, join, vocabulary), request, selection)
-    join = replace(join, steps=steps)
+    join = replace(join, steps=inside_range(steps, join, selection))
     workload, model = _of_cluster(request, spec, seen, join, workload, model, hardware)
-    refusals = [*join.refusals, *contradictions(request, join)]
+    refusals = [*join.refusals, *contradictions(request, workload, join)]
     if not join.used:
         refusals = by_structure(case, vocabulary, spec) or refusals
-    if not join.used and not refusals:
-        refusals.append("No whole step lies inside the selection.")
+    if not join.used and any(step.dropped == "outside_selection" for step in join.steps):
+        refusals = ["No whole step lies inside the selection."]
     notes = (
         [Diagnostic("workload", "info", f"Workload read from the export: {seen.sentence}.")]
         if seen.sentence

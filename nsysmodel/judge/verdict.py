@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from nsysmodel import units
@@ -10,7 +11,7 @@ from nsysmodel.model.types import StepModel
 from nsysmodel.result import DeviceResult, OpRow, Verdict
 from nsysmodel.workload import Workload
 
-MOST_BEATEN = 0.25
+MOST_BEATEN = 0.1
 """Share of the floor that ops well below their floor may have before nothing is believed."""
 BEATEN = 0.9
 WEIGHTY_NS = 3000.0
@@ -29,22 +30,28 @@ def beaten(ops: Sequence[OpRow], hardware: Hardware) -> tuple[OpRow, ...]:
         if op.ratio is not None
         and op.ratio * grace < BEATEN
         and op.floor_ns is not None
-        and op.floor_ns / max(op.instances, 1) >= 0
         and op.median_ns > WEIGHTY_NS
     )
 
 
-def impossible(ops: Sequence[OpRow], hardware: Hardware, workload: Workload) -> str:
+def impossible(ops: Sequence[OpRow], hardware: Hardware, workload: Workload | None) -> str:
     """Why the floors cannot be right, with the value that would fit; empty where they can."""
     low = beaten(ops, hardware)
     whole = sum(op.floor_ns or 0.0 for op in ops)
     part = sum(op.floor_ns or 0.0 for op in low)
-    if not whole or part < MOST_BEATEN * whole:
+    measured = sum(op.measured_ns for op in ops if op.floor_ns is not None)
+    if not whole or (part < MOST_BEATEN * whole and whole <= measured):
         return ""
+    if not low:
+        return (
+            f"The judged kernels took {units.ns(measured)}, but their floors add up to {units.ns(whole)}; "
+            "the measurement or the model is wrong (--bandwidth, --peak or --gpu may be)."
+        )
     worst = min(low, key=lambda op: op.ratio or 1.0)
-    fit = _what_fits(worst, low, workload)
+    fit = _what_fits(worst, low, workload) if workload is not None else ""
+    count = f"{len(low)} {'op' if len(low) == 1 else 'ops'}"
     return (
-        f"{len(low)} ops with {100 * part / whole:.0f} % of the floor ran faster than the hardware allows "
+        f"{count} with {100 * part / whole:.0f} % of the floor ran faster than the hardware allows "
         f"({worst.op}: {units.ns(worst.measured_ns)} where {units.ns(worst.floor_ns)} is the least); "
         f"the measurement or the model is wrong.{fit}"
     )
@@ -53,7 +60,7 @@ def impossible(ops: Sequence[OpRow], hardware: Hardware, workload: Workload) -> 
 def _what_fits(worst: OpRow, low: Sequence[OpRow], workload: Workload) -> str:
     """The parameter value that would explain the fastest op."""
     ratio = worst.ratio or 1.0
-    if {op.op for op in low} <= {"attention"}:
+    if worst.op == "attention":
         context = int(workload.context.value * ratio)
         return f" A context of at most {context} would fit (--context)."
     if worst.bound == "compute" and workload.new_tokens > 1:
@@ -61,7 +68,9 @@ def _what_fits(worst: OpRow, low: Sequence[OpRow], workload: Workload) -> str:
             f" At most {max(1, int(workload.new_tokens * ratio))} tokens a step would fit "
             "(--batch, --tokens), or a faster number format (--dtype)."
         )
-    shards = max(2, round(1 / ratio))
+    if not worst.op.endswith(("_proj", "lm_head", "moe_gate_up", "moe_down")):
+        return ""
+    shards = 2 ** max(1, round(math.log2(1 / ratio)))
     return f" Weights of {ratio:.2g} times the bytes would fit: --tp {shards}, or --quant, --dtype."
 
 
@@ -112,6 +121,14 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
     if step.floor_ns and lost > 0.01 * step.floor_ns:
         names = ", ".join(row.op for row in device.missing if row.floor_ns > 0)
         reasons.append(f"{units.ns(lost)} of the floor belongs to ops without a kernel: {names}.")
+    low = [op for op in device.ops if op.ratio is not None and op.ratio < BEATEN and op.floor_ns]
+    part = sum(op.floor_ns or 0.0 for op in low)
+    if step.floor_ns and part > 0.01 * step.floor_ns:
+        names = ", ".join(op.op for op in low)
+        reasons.append(
+            f"{units.percent(part / step.floor_ns)} of the floor belongs to ops that ran faster than it "
+            f"({names}), so it is too high: see their flags."
+        )
     if any(row.op == "lm_head" for row in device.missing):
         reasons.append("The pass ends before the LM head.")
     if device.steps.used < FEW_STEPS:

@@ -1,0 +1,84 @@
+"""What must not be judged: floors above the measurement, missing layers, contradicted flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from nsysmodel.analyze import evaluate
+from nsysmodel.cli import main
+from nsysmodel.hardware.resolve import resolve
+from nsysmodel.join.ledger import _short_of_layers, expected_counts
+from nsysmodel.join.windows import last_end
+from nsysmodel.model import load, resolve_workload
+from nsysmodel.model.types import StepModel
+from nsysmodel.request import HardwareRequest, Selection
+from nsysmodel.workload import WorkloadRequest
+
+FLAT = r"""
+name: far-too-large
+kernels:
+  - {name: all, pattern: '.', flop: 2e15, bytes: 1e12, dtype: bf16}
+"""
+
+
+def test_floors_above_the_measurement_refuse(bundled: Path) -> None:
+    found = evaluate(bundled, model="qwen3-30b", hardware=HardwareRequest(bandwidth="1TB/s"))
+    assert found.verdict.status == "cannot_judge"
+    assert "the measurement or the model is wrong" in found.verdict.headline
+    assert all(row.ratio is None for device in found.devices for row in device.ops)
+
+
+def test_a_flat_model_refuses_too(bundled: Path, tmp_path: Path) -> None:
+    path = tmp_path / "flat.yaml"
+    path.write_text(FLAT, "utf-8")
+    found = evaluate(bundled, model=str(path))
+    assert found.verdict.status == "cannot_judge", found.verdict.headline
+    assert "the measurement or the model is wrong" in found.verdict.headline
+
+
+def test_ranks_without_collectives_refuse(bundled: Path) -> None:
+    found = evaluate(bundled, model="qwen3-30b", workload=WorkloadRequest(dp=2))
+    assert found.verdict.status == "cannot_judge"
+    assert "--dp 1 would fit" in found.verdict.headline
+
+
+def test_steps_are_selected_without_a_model_too(bundled: Path) -> None:
+    found = evaluate(bundled, selection=Selection(steps=(2, 4)))
+    assert found.devices[0].steps.used_indices == (2, 3, 4)
+
+
+@pytest.mark.parametrize("value", ["nan-5", "0-inf", "5-nan"])
+def test_spans_that_are_no_numbers_are_refused(value: str, bundled: Path) -> None:
+    result = CliRunner().invoke(main, ["report", str(bundled), "--time-range", value])
+    assert result.exit_code != 0
+    assert "not a range of seconds" in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_the_last_step_ends_where_the_device_rests() -> None:
+    start = np.array([0, 100, 200, 305, 10_000])
+    end = np.array([90, 190, 300, 310, 10_005])
+    assert last_end(start, end, 0, 2) == 310
+    assert last_end(start[:4], end[:4], 0, 2) == 310
+    assert last_end(start[:3], end[:3], 0, 2) == 300
+
+
+@pytest.fixture(scope="module")
+def model() -> StepModel:
+    spec = load("qwen3-30b")
+    return spec.build(resolve_workload(WorkloadRequest(), spec, {}), resolve("gh200"))  # type: ignore[union-attr,arg-type]
+
+
+@pytest.mark.parametrize(("layers", "refused"), [(48, False), (47, True), (46, True)])
+def test_a_shallower_model_is_another_model(model: StepModel, layers: int, refused: bool) -> None:
+    closure = {
+        op_id: (float(count), float(min(count, layers) if count == 48 else count))
+        for op_id, count in expected_counts(model).items()
+    }
+    reasons = _short_of_layers(model, closure, resolve("gh200"))
+    assert bool(reasons) == refused
+    assert all(f"{layers} " in reason and "has 48" in reason for reason in reasons)
