@@ -8,17 +8,23 @@ import re
 from nsysmodel.errors import ModelError
 
 MAX_PATTERN = 500
+MOST_OPEN = 3
+"""Open repetitions in a pattern over kernel names: each multiplies the time by the length of the name."""
+MOST_OPEN_MODULE = 5
+"""The same over names of modules, which are short."""
+_OPEN = re.compile(r"(?<!\\)(?:\\\\)*(?:[*+]|\{\d*,\})")
 _REPEATED_GROUP = re.compile(r"\)\s*(?:[*+]|\{\d*,?\d*\})")
 _PREFIX = re.compile(r"^(?:language_model\.model|model\.language_model|model|backbone|language_model)\.")
 _GLOB = re.compile(r"[*?\[]")
 _CHECKPOINT_PREFIXES = ("model.", "", "model.language_model.", "language_model.model.", "backbone.")
 
 
-def regular_expression(pattern: str) -> re.Pattern[str]:
-    """A compiled pattern; refuses what can take exponential time on a hostile name.
+def regular_expression(pattern: str, most_open: int = MOST_OPEN) -> re.Pattern[str]:
+    """A compiled pattern; refuses what can take nearly for ever on a hostile name.
 
     Raises:
-        ModelError: not a regular expression, too long, or a repeated group.
+        ModelError: not a regular expression, too long, a repeated group, or more than `most_open` open
+            repetitions.
     """
     if not pattern or len(pattern) > MAX_PATTERN:
         raise ModelError(f"A pattern must have 1 to {MAX_PATTERN} characters; this has {len(pattern)}.")
@@ -26,6 +32,12 @@ def regular_expression(pattern: str) -> re.Pattern[str]:
         raise ModelError(
             f"The pattern {pattern[:80]!r} repeats a group, which can take forever on a long name.",
             "Repeat single characters or character classes only.",
+        )
+    if len(_OPEN.findall(pattern)) > most_open:
+        raise ModelError(
+            f"The pattern {pattern[:80]!r} has more than {most_open} of `*`, `+`, `{{n,}}`, "
+            "which can take forever on a long name.",
+            "Name the parts of the kernel's name that tell it from others.",
         )
     try:
         return re.compile(pattern)
@@ -55,7 +67,7 @@ class ModulePatterns:
 
     def _add(self, pattern: str) -> None:
         if pattern.startswith("re:"):
-            self._expressions.append(regular_expression(pattern[3:]))
+            self._expressions.append(regular_expression(pattern[3:], MOST_OPEN_MODULE))
             return
         if len(pattern) > MAX_PATTERN:
             raise ModelError(f"A module pattern has {len(pattern)} characters; at most {MAX_PATTERN}.")

@@ -10,10 +10,12 @@ from click.testing import CliRunner
 
 from nsysmodel.analyze import evaluate
 from nsysmodel.cli import main
+from nsysmodel.errors import ModelError
 from nsysmodel.hardware.resolve import resolve
 from nsysmodel.join.ledger import _short_of_layers, expected_counts
 from nsysmodel.join.windows import last_end
 from nsysmodel.model import load, resolve_workload
+from nsysmodel.model.patterns import regular_expression
 from nsysmodel.model.types import StepModel
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
@@ -82,3 +84,10 @@ def test_a_shallower_model_is_another_model(model: StepModel, layers: int, refus
     reasons = _short_of_layers(model, closure, resolve("gh200"))
     assert bool(reasons) == refused
     assert all(f"{layers} " in reason and "has 48" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("pattern", [".*" * 9 + "zzz$", "([^q]*)" * 5 + "qqq", "a+b+c+d+e"])
+def test_patterns_that_may_take_forever_are_refused(pattern: str) -> None:
+    with pytest.raises(ModelError, match="forever"):
+        regular_expression(pattern)
+    assert regular_expression(r"\*\+gemm.*_tn_.*\d+")
