@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysmodel.errors import ExportError
+from nsysmodel.progress import tell
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.result import Diagnostic, Evaluation, ExportFacts
 from nsysmodel.workload import WorkloadRequest
@@ -136,6 +137,7 @@ def evaluate_cases(
     try:
         vocabulary = _vocabulary()
         cases = _cases(run, selection or Selection())
+        tell("judging")
         if model == AUTO:
             from nsysmodel.judge.structure import choose
 
@@ -269,7 +271,7 @@ def _evaluation(
         version=version("nsysmodel"),
         export=facts,
         hardware=hardware_facts(main.hardware),
-        workload=workload_facts(main.workload),
+        workload=workload_facts(main.workload, spec),
         model=model_facts(spec if main.model is None else main.model),
         verdict=main.verdict,
         devices=tuple(case.result for case in judged),

@@ -28,6 +28,7 @@ COMMANDS = {
     "model": "List, show, check and start model files.",
     "hardware": "List and show GPUs; compute peaks from SMs, FLOP per cycle and clock.",
     "roofline": "Ridge points and bounds of a GPU; judge measurements against them.",
+    "cache": "Show or remove what --cache keeps of decoded exports.",
     "scale": "Amdahl, Gustafson and communication: how far N GPUs can go.",
 }
 

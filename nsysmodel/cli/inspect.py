@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from nsysmodel.cli.options import chosen_format, output_options
+from nsysmodel.cli.reading import reading_options
 
 _WIDTH = 100
 _GRAPH_MODES = {
@@ -30,6 +31,7 @@ _SEVERITIES = {"error": "ERROR", "warning": "WARNING", "info": "note"}
 @click.command()
 @click.argument("export", type=click.Path())
 @output_options("table", "json", default="table")
+@reading_options
 def command(export: str, output_format: str | None, output: str | None, force: bool) -> None:
     """Show what is in EXPORT, what is missing, what that means and what to do.
 

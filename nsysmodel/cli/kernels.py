@@ -14,6 +14,7 @@ from nsysmodel.cli.options import (
     selection_options,
     workload_options,
 )
+from nsysmodel.cli.reading import reading_options
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
 
@@ -53,6 +54,7 @@ _ASCENDING = (
 @hardware_options
 @selection_options
 @output_options("table", "csv", "json", "markdown", "parquet", default="table")
+@reading_options
 def command(
     export: str,
     by: str | None,

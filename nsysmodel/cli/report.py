@@ -16,6 +16,8 @@ from nsysmodel.cli.options import (
     workload_options,
 )
 from nsysmodel.cli.output import check_writable, write_output
+from nsysmodel.cli.reading import reading_options
+from nsysmodel.progress import tell
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
 
@@ -34,6 +36,7 @@ SUFFIX = {"html": ".html", "markdown": ".md", "json": ".json", "csv": ".csv", "p
 @hardware_options
 @selection_options
 @output_options("html", "markdown", "json", "csv", "parquet", default="html")
+@reading_options
 @click.option("--json", "json_file", metavar="FILE", help="Write the JSON beside the report, too.")
 @click.option(
     "--perfetto",
@@ -84,6 +87,7 @@ def command(
         selection=selection,
         command=_command_line(*exports, model, output, json_file, perfetto, *hardware.files),
     )
+    tell("rendering")
     write_output(target, _rendered(evaluation, chosen), force=force, named=output is not None)
     if json_file is not None:
         from nsysmodel.report import render_json

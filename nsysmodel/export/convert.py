@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from nsysmodel.errors import ExportError
+from nsysmodel.progress import tell
 
 _BLOCK = 1 << 20
 _LEAVE_FREE = 1 << 28
@@ -49,8 +50,10 @@ def _reader(path: Path, gzipped: bool) -> IO[bytes]:
 
 def _pour(packed: IO[bytes], out: IO[bytes], name: str, folder: Path) -> None:
     """Copy block by block; stop before the disk is full, and at once where it is no database."""
-    first = True
+    first, unpacked = True, 0
     while block := packed.read(_BLOCK):
+        unpacked += len(block)
+        tell("unpacking", unpacked)
         if first and not block.startswith(b"SQLite format 3\x00"):
             raise ExportError(
                 f"{name} does not contain a SQLite export.", "Compress the .sqlite file itself, not a report."
@@ -80,6 +83,7 @@ def from_report(path: Path, folder: Path) -> Path:
             f"Where nsys is installed: {command}",
         )
     target = folder / f"{path.stem}.sqlite"
+    tell("exporting with nsys")
     arguments = [nsys, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target)]
     done = subprocess.run(
         [*arguments, str(path.resolve())], stdin=subprocess.DEVNULL, capture_output=True, check=False

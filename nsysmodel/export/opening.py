@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nsysmodel.errors import ExportError
+from nsysmodel.export.cache_folder import cache_of
 from nsysmodel.export.convert import decompress, from_report
 from nsysmodel.export.folder_source import FolderSource, table_files
 from nsysmodel.export.source import Source
@@ -41,6 +42,20 @@ class Opened:
         if path.is_dir():
             return _open_folder(path)
         head = _head(path)
+        folder = cache_of(path)
+        if folder is None or _pending(path) or not _can_be_export(path, head):
+            return self._open_file(path, head)
+        from nsysmodel.export.cached_source import CachedSource
+
+        return CachedSource(folder, path, lambda: self._open_later(path, head))
+
+    def _open_later(self, path: Path, head: bytes) -> Source:
+        try:
+            return self._open_file(path, head)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def _open_file(self, path: Path, head: bytes) -> Source:
         if path.suffix.lower() in _REPORTS and not head.startswith(SQLITE_MAGIC):
             path = from_report(path, self._folder())
         elif head.startswith((_GZIP, _ZSTD)):
@@ -93,12 +108,18 @@ def open_source(path: str | os.PathLike[str]) -> Opened:
             raise ExportError(f"There is no file {target.name}.", "Check the path.")
         return Opened(target)
     except OSError as error:
-        reason = (error.strerror or "the file system refuses").lower()
-        raise ExportError(
-            f"{target.name} cannot be read: {reason}.", "Check the path and permissions."
-        ) from error
+        raise _unreadable(target, error) from error
     except ValueError as error:
         raise ExportError("The path of the export is not a path.", "Check the path.") from error
+
+
+def _unreadable(path: Path, error: OSError) -> ExportError:
+    reason = (error.strerror or "the file system refuses").lower()
+    return ExportError(f"{path.name} cannot be read: {reason}.", "Check the path and permissions.")
+
+
+def _can_be_export(path: Path, head: bytes) -> bool:
+    return head.startswith((SQLITE_MAGIC, _GZIP, _ZSTD)) or path.suffix.lower() in _REPORTS
 
 
 def _head(path: Path) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nsysmodel.errors import ExportError
 from nsysmodel.export import pages
 from nsysmodel.export.source import Kind, Rows
+from nsysmodel.progress import counter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +136,8 @@ class SqliteSource:
         if not found:
             return {}
         name = self._names[table.upper()]
-        stored = self._decoded(name, lambda database, layout: pages.read(database, layout, found))
+        watch = counter(f"reading {name}")
+        stored = self._decoded(name, lambda database, layout: pages.read(database, layout, found, watch))
         if stored is not None:
             self._rows_of[name] = len(next(iter(stored.values())))
             return stored
