@@ -35,8 +35,8 @@ def hardware_facts(hardware: Hardware | None) -> dict[str, Any]:
     }
 
 
-def workload_facts(workload: Workload | None) -> dict[str, Any]:
-    """Each parameter with its source. Formats that are the model's own are left out."""
+def workload_facts(workload: Workload | None, spec: ModelSpec | None = None) -> dict[str, Any]:
+    """Each parameter with its source. Weight and cache formats that are the model's own are left out."""
     if workload is None:
         return {}
     facts: dict[str, Any] = {}
@@ -44,6 +44,8 @@ def workload_facts(workload: Workload | None) -> dict[str, Any]:
         sourced = getattr(workload, name)
         if sourced.value != "":
             facts[name] = {"value": sourced.value, "source": sourced.source}
+    if isinstance(spec, LayeredSpec):
+        facts.setdefault("dtype", {"value": spec.dtype, "source": "model"})
     return facts
 
 

@@ -49,6 +49,8 @@ def run_line(evaluation: Evaluation) -> tuple[Piece, ...]:
         value, assumed = entry.get("value"), entry.get("source") == "assumed"
         if value is None or value == "" or (value in _QUIET.get(key, ()) and not assumed):
             continue
+        if key == "dtype" and entry.get("source") == "model":
+            continue
         shown = f"{value:,}" if isinstance(value, int) else clean(value, 40)
         pieces.append(
             Piece(shown if key in ("phase", "dtype") else f"{_NAMES.get(key, words(key))} {shown}", assumed)
