@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmodel import intervals
-from nsysmodel.account.causes import CausePieces, find_causes, host_waits, neighbours
+from nsysmodel.account.causes import find_causes, host_waits, neighbours
+from nsysmodel.account.pieces import CausePieces
 from nsysmodel.account.places import find_places
 from nsysmodel.account.types import Activity, Window, window_spans
 from nsysmodel.intervals import Ints, Pieces, Spans

@@ -11,7 +11,8 @@ import pandas as pd
 from nsysmodel import intervals, units
 from nsysmodel.account import causes as rules
 from nsysmodel.account.build import BLOCKING_COPY, name_matches
-from nsysmodel.account.causes import CausePieces, Neighbours, Shares
+from nsysmodel.account.causes import Neighbours
+from nsysmodel.account.pieces import CausePieces, Shares
 from nsysmodel.account.types import Activity
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, GapPlace
