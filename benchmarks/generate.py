@@ -31,7 +31,8 @@ PID = 20481
 STREAM = 7
 TICK = 32
 FIRST_NS = 12_000_000_000
-HOST_NS, LATENCY_NS, GAP_NS, STEP_HOST_NS = 3_400, 5_200, 620, 104_000
+HOST_NS, GRAPH_NS, LATENCY_NS, GAP_NS, STEP_HOST_NS = 3_400, 420_000, 5_200, 620, 104_000
+COPY_OUT_NS, WAKE_NS = 2_000, 5_600
 GRAPH_ID, EXEC_ID = 4, 5
 STEPS_AT_ONCE = 256
 CALLS = ("cudaLaunchKernel_v7000", "cuLaunchKernelEx", "cudaLaunchKernelExC_v11060")
@@ -93,7 +94,7 @@ class Timeline:
         self.step = step
         self.names = names
         self.random = np.random.default_rng(seed)
-        self.host_ns = self.device_ns = FIRST_NS
+        self.host_ns = FIRST_NS
         self.correlation = 0
         self.grid = 0
         leader = np.ones(step.size, dtype=bool)
@@ -103,31 +104,41 @@ class Timeline:
         self.calls_per_step = int(leader.sum()) + 5
 
     def advance(self, steps: int) -> dict[str, Columns]:
-        """Rows of the next steps, by table."""
+        """Rows of the next steps, by table.
+
+        The host waits for the end of each step, so the steps are computed from their own start on, all at
+        once, and then laid one behind the other.
+        """
         calls = self._host(steps)
         kernels = self._kernels(steps, calls)
+        size, per = self.step.size, self.calls_per_step
+        done = kernels["end"].reshape(steps, size)[:, -1] + COPY_OUT_NS
+        ends = calls["end"].reshape(steps, per)
+        ends[:, -1] = np.maximum(ends[:, -1], done + WAKE_NS)
+        length = ends[:, -1]
+        base = self.host_ns + np.cumsum(length) - length
+        self.host_ns = int(base[-1] + length[-1])
+        for rows, count in ((calls, per), (kernels, size)):
+            for name in ("start", "end"):
+                rows[name] = rows[name] + np.repeat(base, count)
         copies = self._copies(steps, calls, kernels)
-        waits = self._waits(steps, calls, copies)
+        waits = self._waits(calls)
         ranges = self._ranges(steps, calls)
-        calls.pop("step")
         calls.pop("kind")
         return {RUNTIME: calls, KERNEL: kernels, MEMCPY: copies, SYNC: waits, "NVTX_EVENTS": ranges}
 
     def _host(self, steps: int) -> Columns:
-        """API calls in order: copies in, launches, copy out, wait."""
+        """API calls in order, copies in, launches, copy out, wait; times from the start of their step."""
         per, leaders = self.calls_per_step, int(self.leader.sum())
         kind = np.tile(np.repeat([0, 1, 2, 3], [3, leaders, 1, 1]), steps)
         graph = np.zeros(per, dtype=bool)
         graph[3 : 3 + leaders] = self.step.in_graph[self.leader]
         graph = np.tile(graph, steps)
         cost = HOST_NS * (0.85 + 0.3 * self.random.random(len(kind)))
-        cost = np.where(graph, 420_000, cost)
+        cost = np.where(graph, GRAPH_NS, cost).astype(np.int64)
         pause = np.full(len(kind), 400)
         pause[::per] += STEP_HOST_NS
-        cost = cost.astype(np.int64)
-        ends = self.host_ns + np.cumsum(cost + pause)
-        starts = ends - cost
-        self.host_ns = int(ends[-1])
+        ends = np.cumsum((cost + pause).reshape(steps, per), axis=1).ravel()
         name = self.random.integers(0, len(CALLS), len(kind))
         ids = np.array([self.names[text] for text in CALLS])[name]
         named = np.select(
@@ -139,18 +150,18 @@ class Timeline:
         self.correlation = int(correlation[-1])
         driver = (kind == 1) & ~graph & (name == 1)
         return {
-            "start": starts,
+            "start": ends - cost,
             "end": ends,
             "eventClass": driver.astype(np.int64),
             "globalTid": global_tid(PID, PID),
             "correlationId": correlation,
             "nameId": named,
             "returnValue": 0,
-            "step": np.repeat(np.arange(steps), per),
             "kind": kind,
         }
 
     def _kernels(self, steps: int, calls: Columns) -> Columns:
+        """Kernels in order, times from the start of their step."""
         step, count = self.step, self.step.size * steps
         launch = np.flatnonzero(calls["kind"] == 1)
         which = launch[np.cumsum(np.tile(self.leader, steps)) - 1]
@@ -160,10 +171,9 @@ class Timeline:
         gap = (np.round(GAP_NS * (0.7 + 0.6 * self.random.random(count)) / TICK) * TICK).astype(np.int64)
         ready = -(-(calls["start"][which] + LATENCY_NS) // TICK) * TICK
         # Each kernel starts when it is ready and the one before it is done: a running maximum.
-        worked = np.cumsum(duration + gap)
-        before = worked - duration - gap
-        start = before + np.maximum.accumulate(np.maximum(ready - before, self.device_ns - before[0]))
-        self.device_ns = int(start[-1] + duration[-1] + GAP_NS)
+        before = np.cumsum((duration + gap).reshape(steps, -1), axis=1) - (duration + gap).reshape(steps, -1)
+        waited = np.maximum.accumulate(ready.reshape(steps, -1) - before, axis=1)
+        start = (before + waited).ravel()
         grid = self.grid + 1 + np.arange(count)
         self.grid += count
         inside = np.tile(step.in_graph, steps)
@@ -209,10 +219,9 @@ class Timeline:
             "dstKind": np.where(into, 2, 1),
         }
 
-    def _waits(self, steps: int, calls: Columns, copies: Columns) -> Columns:
-        """The host waits for the copy out; where the device lags, the host's clock follows."""
+    def _waits(self, calls: Columns) -> Columns:
+        """What the profiler records of the wait at the end of each step."""
         at = np.flatnonzero(calls["kind"] == 3)
-        self.host_ns = max(self.host_ns, int(copies["end"][-1]) + 5_600)
         return {
             "start": calls["start"][at] + 300,
             "end": calls["end"][at] - 200,
@@ -310,7 +319,7 @@ def build(path: str | Path, kernels: int, *, graphs: bool = False, seed: int = 3
                 db.execute(ddl(table, writer.version))
                 known.add(table)
             written[table] = written.get(table, 0) + insert(db, table, writer.version, rows)
-    length = timeline.device_ns + 2_000_000
+    length = timeline.host_ns + 2_000_000
     db.execute("UPDATE ANALYSIS_DETAILS SET duration = ?, stopTime = startTime + ?", (length, length))
     db.execute("UPDATE DIAGNOSTIC_EVENT SET timestamp = ? WHERE timestamp > ?", (length, FIRST_NS))
     db.execute("COMMIT")
