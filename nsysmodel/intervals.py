@@ -207,7 +207,7 @@ def covered(start: Ints, end: Ints, inside: Spans) -> Ints:
 def _covered_before(time: Ints, inside: Spans) -> Ints:
     """Time that a set covers before each given time."""
     lengths = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(inside.end - inside.start)])
-    whole = np.searchsorted(inside.start, time, side="right")
+    whole = _places(inside.start, time, "right")
     if inside.start.size == 0:
         return np.zeros(time.shape, dtype=np.int64)
     previous = np.maximum(whole - 1, 0)
