@@ -23,13 +23,13 @@ def render_batch(batch: Batch, folder: str, data_file: str, ops_file: str) -> st
     Raises:
         OutputError: the templates are not installed.
     """
-    script = html._script()
+    script = html.page_script()
     return (
-        html._environment()
+        html.environment()
         .get_template("batch.html.j2")
         .render(
             page=page(batch, folder, data_file, ops_file),
-            style=Markup(palette.css() + html._style() + _style()),
+            style=Markup(palette.css() + html.page_style() + _style()),
             script=Markup(script),
             script_hash=script_hash(script),
         )

@@ -13,7 +13,7 @@ from nsysmodel.comparison.result import Comparison, DevicePair, Measure, OpChang
 from nsysmodel.report import compare_tables as tables
 from nsysmodel.report import palette
 from nsysmodel.report.columns import MISSING, Unit
-from nsysmodel.report.html import BUDGET, _environment, _script, _style, script_hash, template_text
+from nsysmodel.report.html import BUDGET, environment, page_script, page_style, script_hash, template_text
 from nsysmodel.report.tables import Table
 from nsysmodel.report.text import clean, unbroken, words
 from nsysmodel.result import Diagnostic
@@ -107,10 +107,10 @@ class View:
 
 
 def _render(comparison: Comparison, rows: int) -> str:
-    script = _script()
+    script = page_script()
     views = [_view(one, f"c{k}", rows) for k, one in enumerate((comparison, *comparison.also))]
     return (
-        _environment()
+        environment()
         .get_template("compare.html.j2")
         .render(
             views=views,
@@ -121,7 +121,7 @@ def _render(comparison: Comparison, rows: int) -> str:
             command=clean(comparison.command, 400),
             version=clean(comparison.version, 40),
             title=clean(comparison.verdict.headline, 120),
-            style=Markup(palette.css() + _style() + _compare_style()),
+            style=Markup(palette.css() + page_style() + _compare_style()),
             script=Markup(script),
             script_hash=script_hash(script),
             data=_data(comparison),

@@ -76,13 +76,13 @@ def script_hash(script: str) -> str:
 
 
 def _render(evaluation: Evaluation, limits: Limits) -> str:
-    script = _script()
+    script = page_script()
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             page=page(evaluation, limits),
-            style=Markup(palette.css() + _style()),
+            style=Markup(palette.css() + page_style()),
             script=Markup(script),
             script_hash=script_hash(script),
             glossary=WORDS,
@@ -91,29 +91,31 @@ def _render(evaluation: Evaluation, limits: Limits) -> str:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Templates that escape everything and know no undefined value."""
+    made = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         loader=jinja2.FunctionLoader(template_text),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {
+    made.policies["json.dumps_kwargs"] = {
         "sort_keys": True,
         "separators": (",", ":"),
         "allow_nan": False,
     }
-    return environment
+    return made
 
 
 @lru_cache(maxsize=1)
-def _script() -> str:
+def page_script() -> str:
+    """The script of every page."""
     return template_text("report.js").strip()
 
 
 @lru_cache(maxsize=1)
-def _style() -> str:
+def page_style() -> str:
     """The style sheet without indentation and comments."""
     lines = (line.strip() for line in template_text("report.css").splitlines())
     return "".join(line for line in lines if line and not line.startswith("/*"))
