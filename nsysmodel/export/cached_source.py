@@ -37,7 +37,7 @@ _ABOUT = "about.json"
 def content_key(path: Path) -> str:
     """What names the content of a file: a SHA-256 of the SHA-256s of its parts of 16 MiB, as 64 hex digits.
 
-    Parts are hashed on several threads; about a second for two gigabytes.
+    Parts are hashed on several threads.
     """
     size = path.stat().st_size
     whole = hashlib.sha256(_FORMAT + size.to_bytes(8, "little"))
