@@ -58,10 +58,6 @@ class Reader:
         if diagnostic not in self.notes:
             self.notes.append(diagnostic)
 
-    def has(self, table: str) -> bool:
-        """True where the table exists and can be counted, even with no rows."""
-        return bool(self.source.columns(table))
-
     def rows(self, table: str, wanted: Iterable[Wanted]) -> tuple[Rows, int]:
         """The wanted columns, filled with `NULL`, None or NaN where absent, and the number of rows.
 

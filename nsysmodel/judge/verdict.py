@@ -15,6 +15,7 @@ MOST_BEATEN = 0.1
 """Share of the floor that ops well below their floor may have before nothing is believed."""
 BEATEN = 0.9
 WEIGHTY_NS = 3000.0
+"""Shorter kernels may beat a floor by the resolution of the clock and by what L2 holds."""
 LEAST_TOLD = 0.0005
 """Share of the kernel time without a claim, from which a verdict tells it."""
 FEW_STEPS = 3
@@ -74,18 +75,6 @@ def _what_fits(worst: OpRow, low: Sequence[OpRow], workload: Workload) -> str:
     return f" Weights of {ratio:.2g} times the bytes would fit: --tp {shards}, or --quant, --dtype."
 
 
-def run_line(model: StepModel, workload: Workload) -> str:
-    """Model and workload in a few words, assumed values marked."""
-    parts = []
-    for name in ("phase", "batch", "tokens", "context"):
-        if name == "tokens" and workload.phase.value == "decode" and workload.tokens.value == 1:
-            continue
-        sourced = getattr(workload, name)
-        text = str(sourced.value) if name == "phase" else f"{name} {sourced.value}"
-        parts.append(text + (" (assumed)" if sourced.source == "assumed" else ""))
-    return f"{model.name}, {', '.join(parts)}"
-
-
 def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Verdict:
     """The sentence for a device that was judged."""
     step = device.step
@@ -127,7 +116,7 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
         names = ", ".join(op.op for op in low)
         reasons.append(
             f"{units.percent(part / step.floor_ns)} of the floor belongs to ops that ran faster than it "
-            f"({names}), so it is too high: see their flags."
+            f"({names}): see their flags."
         )
     if any(row.op == "lm_head" for row in device.missing):
         reasons.append("The pass ends before the LM head.")

@@ -52,10 +52,6 @@ class QuantRules:
             return ""
         return "" if any(self._excluded.match(module) for module in modules) else self.format
 
-    def varies(self) -> bool:
-        """True where the format may differ from layer to layer."""
-        return bool(self.exclude or self.modules)
-
 
 @lru_cache(maxsize=1)
 def none() -> QuantRules:

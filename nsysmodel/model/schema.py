@@ -27,7 +27,6 @@ def _text(value: Any) -> Any:
 
 
 Formula = Annotated[str, BeforeValidator(_text)]
-Scalar = int | float | str
 
 
 class Variant(_Form):

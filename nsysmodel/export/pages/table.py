@@ -90,7 +90,7 @@ class _Reading:
                     first, data, count = taken
                     self._block(cells(self.database, data, count), first, shapes, out)
                     self._done(len(count))
-            except BaseException:
+            except BaseException:  # whatever it is: the other threads must not read on
                 self.stopped = True
                 raise
 
