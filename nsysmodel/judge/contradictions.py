@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from nsysmodel.errors import HardwareError
+from nsysmodel.hardware.resolve import resolve
+from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
@@ -11,6 +14,19 @@ from nsysmodel.workload import Workload, WorkloadRequest
 
 COLLECTIVE_OPS = ("_allreduce", "_allgather", "moe_dispatch", "moe_combine", "logits_gather")
 """Ops that tensor-parallel ranks cannot do without."""
+
+
+def other_gpu(case: Case, hardware: Hardware) -> str:
+    """That the floors are those of another GPU than the one that the kernels ran on; else empty."""
+    if case.gpu is None:
+        return ""
+    try:
+        own = resolve(None, facts=case.gpu)
+    except HardwareError:
+        return ""
+    if not own.key or not hardware.key or own.key == hardware.key:
+        return ""
+    return f"The kernels ran on {own.name}, the floors are those of {hardware.name} (--gpu)."
 
 
 def by_structure(case: Case, vocabulary: Vocabulary, spec: LayeredSpec) -> list[str]:

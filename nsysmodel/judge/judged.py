@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,19 +15,18 @@ from nsysmodel.hardware.resolve import Overrides, resolve
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.join import join_device
 from nsysmodel.join.modules import apply_modules
-from nsysmodel.join.names import normalise
 from nsysmodel.join.types import Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clusters import describe_steps, inside_range, select_steps
-from nsysmodel.judge.contradictions import by_structure, contradictions
+from nsysmodel.judge.contradictions import by_structure, contradictions, other_gpu
 from nsysmodel.judge.device import Theory, device_result
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
 from nsysmodel.judge.ops import PriceList, price
 from nsysmodel.judge.plainsteps import plain_join
 from nsysmodel.judge.structure import fit_facts, fitting
-from nsysmodel.judge.verdict import LEAST_TOLD, impossible, verdict_of
+from nsysmodel.judge.verdict import LEAST_TOLD, impossible, plain_verdict, verdict_of
 from nsysmodel.model import FlatSpec, LayeredSpec, ModelSpec, resolve_workload
 from nsysmodel.model.types import FlatModel, StepModel
 from nsysmodel.request import HardwareRequest, Selection
@@ -73,8 +71,15 @@ def judge_case(
     if spec is None or hidden or hardware is None or not len(case.kernels):
         return _unjudged(case, hardware, vocabulary, name, hidden, selection, asked=spec is not None)
     if isinstance(spec, FlatSpec):
-        return _flat(case, spec, hardware, vocabulary, name)
-    return _layered(run, case, spec, hardware, vocabulary, name, request, selection)
+        found = _flat(case, spec, hardware, vocabulary, name)
+    else:
+        found = _layered(run, case, spec, hardware, vocabulary, name, request, selection)
+    told = other_gpu(case, hardware)
+    return (
+        replace(found, verdict=replace(found.verdict, reasons=(told, *found.verdict.reasons)))
+        if told
+        else found
+    )
 
 
 def hardware_of(case: Case, request: HardwareRequest, *, needed: bool) -> Hardware | None:
@@ -124,41 +129,9 @@ def _unjudged(
     elif asked:
         verdict = Verdict("cannot_judge", "Cannot judge: the export holds no kernel of this device.")
     else:
-        verdict = _plain_verdict(result)
+        verdict = plain_verdict(result)
     fits = () if hidden is not None or asked else fit_facts(fitting(case, vocabulary, hardware))
     return Judged(result, verdict, join, hardware, fits=fits)
-
-
-def _plain_verdict(result: DeviceResult) -> Verdict:
-    from nsysmodel import units
-
-    busy = result.step.busy_ns * max(result.steps.used, 1)
-    share = busy / result.window_total_ns if result.window_total_ns else 0.0
-    idle = sum(result.gaps.by_cause.values())
-    steps = result.steps.used
-    span = (
-        f"{steps} steps of {units.ns(result.steps.median_ns)}" if steps else units.ns(result.window_total_ns)
-    )
-    headline = (
-        f"The device is busy {units.percent(share)} of {span}; no model was given, so nothing is judged."
-    )
-    reasons = [f"Idle: {units.ns(idle)} in all."]
-    if result.kernels:
-        # A kernel has a row for each launch shape; which kernel takes the time is a question about its name.
-        shares: defaultdict[str, float] = defaultdict(float)
-        for row in result.kernels:
-            shares[_short(row.name)] += row.share
-        top, part = max(shares.items(), key=lambda pair: pair[1])
-        reasons.append(f"Most kernel time ({units.percent(part)}): {top}.")
-    return Verdict("cannot_judge", headline, tuple(reasons))
-
-
-def _short(name: str) -> str:
-    """A kernel's name for a sentence: without its template where that makes it long."""
-    found = normalise(name)
-    if len(found.text) <= 72:
-        return found.text
-    return found.base if len(found.base) <= 72 else found.base[:71] + "…"
 
 
 def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary, name: str) -> Judged:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from nsysmodel import units
 from nsysmodel.hardware.types import Hardware
+from nsysmodel.join.names import normalise
 from nsysmodel.model.types import StepModel
 from nsysmodel.result import DeviceResult, OpRow, Verdict
 from nsysmodel.workload import Workload
@@ -124,3 +126,34 @@ def verdict_of(device: DeviceResult, model: StepModel, workload: Workload) -> Ve
         count = "One step is" if device.steps.used == 1 else f"{device.steps.used} steps are"
         reasons.append(f"Only {count.lower()} judged: how much steps differ is not known.")
     return Verdict("ok", headline, tuple(reasons))
+
+
+def plain_verdict(result: DeviceResult) -> Verdict:
+    """The sentence for a device without a model: how busy it was."""
+    busy = result.step.busy_ns * max(result.steps.used, 1)
+    share = busy / result.window_total_ns if result.window_total_ns else 0.0
+    idle = sum(result.gaps.by_cause.values())
+    steps = result.steps.used
+    span = (
+        f"{steps} steps of {units.ns(result.steps.median_ns)}" if steps else units.ns(result.window_total_ns)
+    )
+    headline = (
+        f"The device is busy {units.percent(share)} of {span}; no model was given, so nothing is judged."
+    )
+    reasons = [f"Idle: {units.ns(idle)} in all."]
+    if result.kernels:
+        # A kernel has a row for each launch shape; which kernel takes the time is a question about its name.
+        shares: defaultdict[str, float] = defaultdict(float)
+        for row in result.kernels:
+            shares[_short(row.name)] += row.share
+        top, part = max(shares.items(), key=lambda pair: pair[1])
+        reasons.append(f"Most kernel time ({units.percent(part)}): {top}.")
+    return Verdict("cannot_judge", headline, tuple(reasons))
+
+
+def _short(name: str) -> str:
+    """A kernel's name for a sentence: without its template where that makes it long."""
+    found = normalise(name)
+    if len(found.text) <= 72:
+        return found.text
+    return found.base if len(found.base) <= 72 else found.base[:71] + "…"

@@ -48,6 +48,14 @@ def test_ranks_without_collectives_refuse(bundled: Path) -> None:
     assert "--dp 1 would fit" in found.verdict.headline
 
 
+def test_floors_of_another_gpu_are_called_so(bundled: Path) -> None:
+    own = evaluate(bundled, model="qwen3-30b", hardware=HardwareRequest(gpu="gh200"))
+    assert not any("--gpu" in reason for reason in own.verdict.reasons)
+    other = evaluate(bundled, model="qwen3-30b", hardware=HardwareRequest(gpu="b200"))
+    assert "GH200" in other.verdict.reasons[0]
+    assert "B200" in other.verdict.reasons[0]
+
+
 def test_steps_are_selected_without_a_model_too(bundled: Path) -> None:
     found = evaluate(bundled, selection=Selection(steps=(2, 4)))
     assert found.devices[0].steps.used_indices == (2, 3, 4)
