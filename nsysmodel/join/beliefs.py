@@ -42,7 +42,7 @@ def class_cost(kernel: KernelClass, op: Op, belief: OpBelief, *, eager_attention
     if _speaks_against(kernel, belief):
         return MISFIT
     if found in op.classes:
-        return 0.1 * op.classes.index(found) + _norm_fit(kernel, op, belief)
+        return max(0.1 * op.classes.index(found), _opening(kernel, belief)) + _norm_fit(kernel, op, belief)
     if found in ATTENTION_CLASSES and ATTENTION_CLASSES & set(op.classes):
         return 0.5
     if found in GEMM_CLASSES and GEMM_CLASSES & set(op.classes):
@@ -127,6 +127,13 @@ def _norm_fit(kernel: KernelClass, op: Op, belief: OpBelief) -> float:
     if op.id == "qk_norm":
         return 0.0 if "qk_norm" in kernel.traits else (2.5 if "residual" in kernel.traits else 0.8)
     return 2.5 if "qk_norm" in kernel.traits else 0.0
+
+
+def _opening(kernel: KernelClass, belief: OpBelief) -> float:
+    """What the data says of opening the op with an element-wise kernel of this word."""
+    if kernel.kernel_class not in GENERIC_CLASSES:
+        return 0.0
+    return max((belief.opens[word] for word in kernel.traits & belief.opens.keys()), default=0.0)
 
 
 def _collective_fit(kernel: KernelClass, op: Op) -> float:

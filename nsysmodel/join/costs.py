@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -21,13 +22,15 @@ from nsysmodel.join.beliefs import (
 )
 from nsysmodel.join.knowledge import OpBelief, extra_cost, op_belief
 from nsysmodel.join.template import FORBIDDEN, Template
-from nsysmodel.join.types import Floats
+from nsysmodel.join.types import Floats, Ints
 from nsysmodel.join.viterbi import Costs
 from nsysmodel.join.vocabulary import KernelClass
 from nsysmodel.model.types import Op
 
 LATER = 0.001
 """Preference of a further kernel for a later op, where all else is equal."""
+PARTLY = 0.1
+"""Cost of a kernel doing less than its name says: of two that name an op, the first does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,33 +98,34 @@ def costs_of(
     enter_slots, stay_slots = enter[:, template.slot_op], stay[:, template.slot_op]
     # Between two equally good places of a run the later op begins early.
     stay_slots -= LATER * np.arange(template.slot_op.shape[1])
-    _refund_fused(template, identities, beliefs, enter_slots)
-    return Costs(enter_slots, stay_slots, extra)
+    return Costs(enter_slots, stay_slots, extra, _openings(template, identities, beliefs, enter_slots))
 
 
-def _refund_fused(
+def _openings(
     template: Template, identities: Sequence[Identity], beliefs: Sequence[OpBelief], enter: Floats
-) -> None:
-    """A kernel that does a, b and c enters at c; the skipped a and b are not missing.
+) -> Ints:
+    """First slot that each identity serves when it enters a slot: [identities, groups, width].
 
-    The refund is the skip cost of the slots it covers, and it is given only where they stand right before.
+    A kernel that does a, b and c enters at c; a and b are served with it where they stand right before,
+    apart from what costs nothing to leave out. Entering at a or b is made a little dearer in `enter`.
     """
+    width = template.slot_op.shape[1]
+    opening = np.tile(np.arange(width), (len(identities), len(template.groups), 1))
     fused = [i for i, identity in enumerate(identities) if len(identity.kernel_class.covers) > 1]
     for g, group in enumerate(template.groups):
-        for w in range(1, len(group.ops)):
-            for i in fused:
-                kernel = identities[i].kernel_class
-                here = group.ops[w]
-                if not covers(kernel, here, beliefs[template.slot_op[g, w]]):
-                    continue
-                refund, back = 0.0, w - 1
-                while back >= 0 and (
-                    covers(kernel, group.ops[back], beliefs[template.slot_op[g, back]])
-                    or template.skip[g, back] == 0
-                ):
-                    refund += template.skip[g, back]
+        ops = [beliefs[template.slot_op[g, w]] for w in range(len(group.ops))]
+        for i in fused:
+            kernel = identities[i].kernel_class
+            does = [covers(kernel, op, belief) for op, belief in zip(group.ops, ops, strict=True)]
+            free = template.skip[g] == 0
+            for w in np.flatnonzero(does):
+                back = w
+                while back > 0 and (does[back - 1] or free[back - 1]):
                     back -= 1
-                enter[i, g, w] -= refund
+                opening[i, g, w] = back
+            more = [w for w, (here, after) in enumerate(itertools.pairwise(does)) if here and after]
+            enter[i, g, more] += PARTLY
+    return opening
 
 
 def _prepares(kernel: KernelClass, residual_norms: bool) -> bool:

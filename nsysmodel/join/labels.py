@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nsysmodel.join.beliefs import MISFIT, covers_op, unnamed
+from nsysmodel.join.beliefs import GENERIC_CLASSES, MISFIT, covers_op, unnamed
 from nsysmodel.join.costs import Identity
 from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.template import Group, Template
@@ -104,8 +104,9 @@ def chain_labels(
     served = np.flatnonzero(path.slot >= 0)
     until = _next_slots(template, path, served)
     before = _left_behind(path, served)
-    own = (path.group, path.slot, path.came_from, path.stayed.astype(np.int64))
-    columns = [chain[served], *(array[served] for array in own), until, before[:, 0], before[:, 1]]
+    own = (path.group, path.slot, path.stayed.astype(np.int64))
+    after = path.came_from[served] - _done_in_part(served, chain, identities)
+    columns = [chain[served], *(array[served] for array in own), after, until, before[:, 0], before[:, 1]]
     if len(served):
         unique, inverse = _distinct_rows(columns)
         found = [serves(template, identities[k[0]], *k[1:]) for k in unique.tolist()]
@@ -186,6 +187,17 @@ def _trailing_copies(
     return found
 
 
+def _done_in_part(served: Ints, chain: Ints, identities: tuple[Identity, ...]) -> Ints:
+    """1 where the kernel served before is element-wise: it may be a part of an op that this one does too.
+
+    A copy that eager RoPE begins with, before a kernel that is RoPE and cache write, is not the whole RoPE.
+    """
+    generic = np.array([i.kernel_class.kernel_class in GENERIC_CLASSES for i in identities], bool)
+    result = np.zeros(len(served), np.int64)
+    result[1:] = generic[chain[served[:-1]]]
+    return result
+
+
 def _next_slots(template: Template, path: Path, served: Ints) -> Ints:
     """For each served kernel the slot that its pass serves next; the slot itself where that is not known."""
     until = path.slot[served].copy()
@@ -200,13 +212,13 @@ def serves(
     identity: Identity,
     group: int,
     slot: int,
-    came_from: int,
     stayed: int,
+    after: int,
     until: int,
     left_group: int = -1,
     left_slot: int = -1,
 ) -> tuple[str, Bundle]:
-    """Label and places of a kernel.
+    """Label and places of a kernel that serves `slot`; `after` is the last slot before it served by others.
 
     With it go the ops before it that it is known to do, those after it of the same family (q_a and kv_a as
     one product), and those that end the layer before (an all-reduce fused with the next norm), where nothing
@@ -223,7 +235,7 @@ def serves(
     ends: list[int] = []
     if len(kernel.covers) > 1 and not stayed:
         back = slot - 1
-        while back > came_from and covers_op(kernel, here.ops[back]):
+        while back > after and covers_op(kernel, here.ops[back]):
             slots.insert(0, back)
             back -= 1
         if back < 0 and left_group >= 0:

@@ -7,7 +7,7 @@ unlikely to serve another one once. That is how a layer is learned and checked o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -147,7 +147,7 @@ def _learn(template: Template, costs: Costs, chain: Ints, path: Path, count: int
     surprise = np.minimum(surprise, MOST_SURPRISE)
     by_slot = surprise[:, np.append(inverse, len(ids))[template.slot_op]]
     enter = np.where(costs.enter < MISFIT, costs.enter + by_slot, costs.enter)
-    return Costs(enter, costs.stay, costs.extra + surprise[:, -1])
+    return replace(costs, enter=enter, extra=costs.extra + surprise[:, -1])
 
 
 def _op_ids(template: Template) -> tuple[list[str], Ints]:

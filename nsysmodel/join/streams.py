@@ -193,7 +193,8 @@ def _align(
     enter = costs.enter[:, group : group + 1].copy()
     enter[:, 0, list(served)] += SERVED_TWICE
     enter[:, 0, : max(0, passed - NEAR_SLOTS)] += BEHIND
-    return best_path(single, Costs(enter, costs.stay[:, group : group + 1], costs.extra), ids)
+    own = slice(group, group + 1)
+    return best_path(single, Costs(enter, costs.stay[:, own], costs.extra, costs.opening[:, own]), ids)
 
 
 def _labels(
@@ -219,8 +220,8 @@ def _labels(
             sequence.identities[ids[i]],
             group,
             slot,
-            int(path.came_from[i]),
             int(path.stayed[i]),
+            int(path.came_from[i]),
             slot,
         )
         if label not in names:

@@ -37,12 +37,15 @@ class Path:
 class Costs:
     """Belief costs by kernel identity.
 
-    `enter` and `stay` are [identities, groups, width]; `extra` is [identities].
+    `enter` and `stay` are [identities, groups, width]; `extra` is [identities]. `opening` is [identities,
+    groups, width]: the first of the slots that a kernel known to do several ops serves when it enters a slot;
+    those from there on are served, not left out. Mostly the slot itself.
     """
 
     enter: Floats
     stay: Floats
     extra: Floats
+    opening: Ints
 
 
 def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
@@ -68,6 +71,7 @@ def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
     outside = np.minimum(template.start[:, None] + pre, template.ragged)
     history[0] = value
     reach = np.empty((groups, width))
+    joint = (costs.opening != np.arange(width)).any(axis=(1, 2))
     for i in range(count):
         identity = sequence[i]
         if i:
@@ -84,6 +88,8 @@ def best_path(template: Template, costs: Costs, sequence: Ints) -> Path:
             new = reach + pre
         else:
             new = outside.copy()
+        if joint[identity]:
+            np.minimum(new, np.take_along_axis(new, costs.opening[identity], axis=1), out=new)
         new += costs.enter[identity]
         np.minimum(new, value + costs.stay[identity], out=new)
         np.minimum(new, value + costs.extra[identity] * outside_share, out=new)
@@ -131,21 +137,28 @@ def _trace(
             broken = g == 0 and float(previous.min()) + template.cut < entry
             if broken:
                 entry = float(previous.min()) + template.cut
-        inside = previous[g, :w] - after[g, :w]
-        source = int(inside.argmin()) if w else -1
-        within = inside[source] if w else np.inf
-        for at, origin, target, cost_back in template.loops:
-            if at == g and target <= w and i:
-                back = previous[g, origin] + cost_back - pre[g, target]
-                if back < within:
-                    source, within = origin, back
-        enter = min(entry, float(within)) + pre[g, w] + costs.enter[identity, g, w]
+        # A kernel that does several ops comes from before the first of them, or from one of them.
+        reached = np.inf
+        for first in {w, int(costs.opening[identity, g, w])}:
+            inside = previous[g, :first] - after[g, :first]
+            best = int(inside.argmin()) if first else -1
+            least = float(inside[best]) if first else np.inf
+            for at, origin, target, cost_back in template.loops:
+                if at == g and target <= first and i:
+                    back = previous[g, origin] + cost_back - pre[g, target]
+                    if back < least:
+                        best, least = origin, back
+            open_at = float(min(template.start[g], template.ragged - pre[g, first])) if i == 0 else entry
+            if min(open_at, least) + pre[g, first] < reached:
+                reached = min(open_at, least) + pre[g, first]
+                source, within, opened = best, least, open_at
+        enter = reached + costs.enter[identity, g, w]
         if extra <= enter and extra <= stay:
             continue
         group[i], slot[i] = g, w
         if stay <= enter:
             stayed[i] = True
-        elif within <= entry:
+        elif within <= opened:
             came_from[i] = source
             w = source
         else:

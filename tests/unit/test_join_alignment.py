@@ -15,6 +15,8 @@ from nsysmodel.model.types import Op
 from nsysmodel.theory.cost import ZERO
 
 WIDTH = 3
+OWN = np.tile(np.arange(WIDTH), (3, 3, 1))
+"""Every kernel serves one slot."""
 
 
 def _template(skip: np.ndarray, loops: tuple[tuple[int, int, int, float], ...] = ()) -> Template:
@@ -62,7 +64,12 @@ def _brute_force(template: Template, costs: Costs, chain: list[int]) -> float:
         new: dict[tuple[int, int], float] = {}
         for state in states:
             sources: list[tuple[int, int] | None] = [None] if i == 0 else list(states)
-            reach = min((0.0 if s is None else value[s]) + enter(s, state) for s in sources)
+            first = (state[0], int(costs.opening[(kernel, *state)]))
+            reach = min(
+                (0.0 if s is None else value[s]) + enter(s, target)
+                for s in sources
+                for target in (state, first)
+            )
             best = reach + costs.enter[(kernel, *state)]
             if i == 0:
                 best = min(best, enter(None, state) + costs.extra[kernel] + 0.5)
@@ -85,13 +92,15 @@ _COST = st.floats(0, 8).map(lambda x: round(x, 2))
     st.lists(_COST, min_size=3, max_size=3),
     st.lists(st.integers(0, 2), min_size=1, max_size=7),
     st.booleans(),
+    st.lists(st.integers(0, 2), min_size=27, max_size=27),
 )
 def test_the_path_is_the_cheapest(
-    skips: list[float], prices: list[float], extra: list[float], chain: list[int], loop: bool
+    skips: list[float], prices: list[float], extra: list[float], chain: list[int], loop: bool, back: list[int]
 ) -> None:
     template = _template(np.array(skips).reshape(3, 3), ((1, 2, 0, 0.25),) if loop else ())
     table = np.array(prices).reshape(2, 3, 3, 3)
-    costs = Costs(table[0], table[1], np.array(extra))
+    opening = np.maximum(OWN - np.array(back).reshape(3, 3, 3), 0)
+    costs = Costs(table[0], table[1], np.array(extra), opening)
     path = best_path(template, costs, np.array(chain))
     assert path.cost == pytest.approx(_brute_force(template, costs, chain), abs=1e-3)
 
@@ -108,7 +117,7 @@ def test_the_traced_path_costs_what_it_says(
 ) -> None:
     template = _template(np.array(skips).reshape(3, 3))
     table = np.array(prices).reshape(2, 3, 3, 3)
-    costs = Costs(table[0], table[1], np.array(extra))
+    costs = Costs(table[0], table[1], np.array(extra), OWN)
     path = best_path(template, costs, np.array(chain))
     slots = [(int(g), int(w)) for g, w in zip(path.group, path.slot, strict=True)]
     served = [i for i, (_, w) in enumerate(slots) if w >= 0]
@@ -129,10 +138,39 @@ def test_an_extra_kernel_costs_nothing_but_itself() -> None:
     for g, w in itertools.product(range(3), range(3)):
         enter[0, g, w] = 0.0
     enter[1] = 20.0
-    costs = Costs(enter, np.full((2, 3, 3), 20.0), np.array([4.0, 1.0]))
+    costs = Costs(enter, np.full((2, 3, 3), 20.0), np.array([4.0, 1.0]), OWN[:2])
     clean = best_path(template, costs, np.array([0] * 9))
     stray = best_path(template, costs, np.array([0] * 4 + [1] + [0] * 5))
     assert clean.cost == pytest.approx(0.0)
     assert stray.cost == pytest.approx(1.0)
     assert stray.slot[4] == -1
     assert (np.delete(stray.slot, 4) == clean.slot).all()
+
+
+def _joint(opening: int) -> Costs:
+    """Kernel 0 serves any slot; kernel 1 only the last of the layer, from `opening` on."""
+    enter = np.full((2, 3, 3), 20.0)
+    enter[0] = 0.0
+    enter[1, 1, 2] = 0.0
+    both = OWN[:2].copy()
+    both[1, 1, 2] = opening
+    return Costs(enter, np.full((2, 3, 3), 20.0), np.full(2, 9.0), both)
+
+
+def test_a_kernel_that_does_two_ops_leaves_none_out() -> None:
+    template = _template(np.full((3, 3), 5.0))
+    chain = np.array([0, 0, 0, 0, 1, 0, 0, 0])
+    path = best_path(template, _joint(1), chain)
+    assert path.cost == pytest.approx(0.0)
+    assert (path.slot[4], path.came_from[4]) == (2, 0)
+    assert best_path(template, _joint(2), chain).cost == pytest.approx(5.0)
+
+
+def test_nothing_is_refunded_for_an_op_that_another_kernel_served() -> None:
+    """What a kernel is known to do is no reward for calling the kernel before it something else."""
+    template = _template(np.full((3, 3), 5.0))
+    chain = np.array([0, 0, 0, 0, 0, 1, 0, 0, 0])
+    path = best_path(template, _joint(1), chain)
+    assert path.cost == pytest.approx(0.0)
+    assert path.slot.tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2]
+    assert path.came_from[5] == 1
