@@ -21,7 +21,7 @@ from nsysmodel.join.beliefs import (
     unnamed,
 )
 from nsysmodel.join.knowledge import OpBelief, extra_cost, op_belief
-from nsysmodel.join.template import FORBIDDEN, Template
+from nsysmodel.join.template import DRAFT, FORBIDDEN, Template
 from nsysmodel.join.types import Floats, Ints
 from nsysmodel.join.viterbi import Costs
 from nsysmodel.join.vocabulary import KernelClass
@@ -29,6 +29,8 @@ from nsysmodel.model.types import Op
 
 LATER = 0.001
 """Preference of a further kernel for a later op, where all else is equal."""
+DRAFT_BEGINS, DRAFT_GOES_ON = 2.0, 0.25
+"""Costs of kernels of a draft pass, whatever they are: less than those of kernels that nothing explains."""
 PARTLY = 0.1
 """Cost of a kernel doing less than its name says: of two that name an op, the first does it."""
 
@@ -78,6 +80,9 @@ def costs_of(
     norms = [i.kernel_class for i in identities if i.kernel_class.kernel_class == "norm"]
     fused_norms, residual = bool(norms), any({"residual", "add"} & norm.traits for norm in norms)
     for k, op in enumerate(template.ops):
+        if op is DRAFT:
+            enter[:, k], stay[:, k] = DRAFT_BEGINS, DRAFT_GOES_ON
+            continue
         floor_ns, hard_ns = floors.get(k, (0.0, 0.0))
         for i, identity in enumerate(identities):
             cost = class_cost(identity.kernel_class, op, beliefs[k], eager_attention=eager)

@@ -11,7 +11,7 @@ import numpy as np
 from nsysmodel.join.beliefs import GENERIC_CLASSES, MISFIT, covers_op, unnamed
 from nsysmodel.join.costs import Identity
 from nsysmodel.join.knowledge import op_belief
-from nsysmodel.join.template import Group, Template
+from nsysmodel.join.template import DRAFT, Group, Template
 from nsysmodel.join.types import Bools, Bundle, Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path
 from nsysmodel.join.vocabulary import KernelClass
@@ -127,7 +127,9 @@ def chain_labels(
         bundle[run] = _intern(places, tuple((_region(group), group.positions[w]) for w in inside))
         first[run] = False
         first[run[0]] = True
-    trailing = _trailing_copies(template, path, served, chain, identities)
+    draft = np.array([op is DRAFT for op in template.ops] + [False], bool)
+    drafted = served[draft[template.slot_op[path.group[served], path.slot[served]]]]
+    trailing = np.append(_trailing_copies(template, path, served, chain, identities), drafted)
     op[trailing], bundle[trailing], first[trailing], confidence[trailing] = -1, -1, False, 0.0
     return Chain(op, layer, step, first, confidence, tuple(names), bundle, tuple(places), path.group)
 

@@ -16,7 +16,7 @@ from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.beliefs import MISFIT
 from nsysmodel.join.costs import Identity, costs_of
 from nsysmodel.join.knowledge import op_belief
-from nsysmodel.join.template import Template
+from nsysmodel.join.template import DRAFT, Template
 from nsysmodel.join.types import Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path, best_path
 from nsysmodel.join.vocabulary import Vocabulary
@@ -145,6 +145,8 @@ def _learn(template: Template, costs: Costs, chain: Ints, path: Path, count: int
     surprise = -np.log((table + 0.2) / (number + 0.4))
     surprise[number[:, 0] < LEARN_FROM] = 0.0
     surprise = np.minimum(surprise, MOST_SURPRISE)
+    if DRAFT.id in ids:
+        surprise[:, ids.index(DRAFT.id)] = 0.0
     by_slot = surprise[:, np.append(inverse, len(ids))[template.slot_op]]
     enter = np.where(costs.enter < MISFIT, costs.enter + by_slot, costs.enter)
     return replace(costs, enter=enter, extra=costs.extra + surprise[:, -1])

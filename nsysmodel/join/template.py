@@ -13,10 +13,14 @@ import numpy as np
 
 from nsysmodel.join.types import Floats, Ints
 from nsysmodel.model.types import Op, StepModel
+from nsysmodel.theory.cost import ZERO
 
 FORBIDDEN = 1e6
 """Cost of what must not happen; finite, so that sums stay ordered."""
 
+
+DRAFT = Op("draft", "draft", ZERO, (), optional=True)
+"""What speculative decoding runs after the sampler: passes of a draft, which no model lists."""
 
 OUTSIDE = 0.4
 """An extra kernel outside the layers costs this share of one inside."""
@@ -131,7 +135,7 @@ def cyclic(
         kinds.setdefault(key, orders.group(name, 0, ops))
         sequence.append(key)
     order = list(kinds)
-    groups = (orders.group("head", -1, model.head), *kinds.values(), orders.group("tail", -1, model.tail))
+    groups = (orders.group("head", -1, model.head), *kinds.values(), orders.group("tail", -1, _tail(model)))
     count = len(groups)
     slot_op, ops, skip = _slots(groups, skip_cost)
     missing = skip.sum(axis=1)
@@ -168,7 +172,7 @@ def cyclic(
 def linear(model: StepModel, skip_cost: dict[str, float], orders: Orders) -> Template:
     """Every layer as a group of its own, in order, once."""
     layers = tuple(orders.group(kind, index, model.kinds[kind]) for index, kind in enumerate(model.layers))
-    groups = (orders.group("head", -1, model.head), *layers, orders.group("tail", -1, model.tail))
+    groups = (orders.group("head", -1, model.head), *layers, orders.group("tail", -1, _tail(model)))
     slot_op, ops, skip = _slots(groups, skip_cost)
     missing = skip.sum(axis=1)
     before = np.concatenate(([0.0], np.cumsum(missing)))
@@ -192,6 +196,13 @@ def linear(model: StepModel, skip_cost: dict[str, float], orders: Orders) -> Tem
     )
 
 
+def _tail(model: StepModel) -> tuple[Op, ...]:
+    """Ops after the layers; a step that verifies several tokens per sequence ends with its draft passes."""
+    workload = model.workload
+    verifies = workload.phase.value == "decode" and workload.tokens.value > 1
+    return (*model.tail, DRAFT) if verifies else model.tail
+
+
 def _outside(groups: Sequence[Group]) -> Floats:
     """Share of the cost of an extra kernel in each group."""
     return np.array([1.0 if group.layer >= 0 else OUTSIDE for group in groups])
@@ -210,5 +221,5 @@ def _slots(groups: Sequence[Group], skip_cost: dict[str, float]) -> tuple[Ints, 
                 seen[id(op)] = len(ops)
                 ops.append(op)
             slot_op[g, w] = seen[id(op)]
-            skip[g, w] = skip_cost[op.id]
+            skip[g, w] = 0.0 if op is DRAFT else skip_cost[op.id]
     return slot_op, tuple(ops), skip

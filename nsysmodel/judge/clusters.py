@@ -12,13 +12,19 @@ from nsysmodel.join.sequence import identify
 from nsysmodel.join.types import Join, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.observed import sequences
 from nsysmodel.request import Selection
 from nsysmodel.result import StepCluster
 from nsysmodel.workload import WorkloadRequest
 
 
-def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[StepWindow, ...]:
-    """The steps with phase, batch and tokens, from their markers, else from their own grids."""
+def describe_steps(
+    case: Case, join: Join, vocabulary: Vocabulary, request: WorkloadRequest
+) -> tuple[StepWindow, ...]:
+    """The steps with phase, batch and tokens, from their markers, else from their own grids.
+
+    Grids show tokens: where the request says that each sequence has several, the batch is a part of them.
+    """
     markers = list(case.work.markers)
     if join.method == "nvtx":
         numbers, rows = np.unique(join.labels.step, return_index=True)
@@ -41,7 +47,9 @@ def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[Step
         return tuple(described)
     sequence = identify(case.kernels, vocabulary)
     kinds = token_kinds(sequence)
-    order = np.argsort(join.labels.step, kind="stable")
+    # Kernels that no op claims may be those of a draft model, which takes other numbers of tokens.
+    claimed = np.flatnonzero(join.labels.op >= 0)
+    order = claimed[np.argsort(join.labels.step[claimed], kind="stable")]
     numbers = join.labels.step[order]
     result = []
     for step in join.steps:
@@ -50,7 +58,7 @@ def describe_steps(case: Case, join: Join, vocabulary: Vocabulary) -> tuple[Step
         if seen is None:
             result.append(step)
             continue
-        batch = seen.tokens if seen.phase == "decode" else None
+        batch = sequences(seen.tokens, request) if seen.phase == "decode" else None
         result.append(replace(step, phase=seen.phase, batch=batch, tokens=seen.tokens, source="inferred"))
     return tuple(result)
 

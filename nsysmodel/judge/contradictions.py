@@ -8,6 +8,7 @@ from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.observed import Observed
 from nsysmodel.judge.structure import seen_structure, structure_of
 from nsysmodel.model import LayeredSpec
 from nsysmodel.workload import Workload, WorkloadRequest
@@ -43,6 +44,16 @@ def by_structure(case: Case, vocabulary: Vocabulary, spec: LayeredSpec) -> list[
     return [f"This looks like another model: {seen[0].sentence} a step; {spec.name} has {expected.sentence}."]
 
 
+def speculation(seen: Observed, workload: Workload) -> list[str]:
+    """The refusal where sequences cannot be told from tokens: a draft was verified, nobody says how long."""
+    if not seen.speculative or workload.phase.value != "decode" or workload.tokens.source != "model":
+        return []
+    return [
+        f"Speculative decoding runs here ({seen.speculative}), and nothing says how many tokens of each "
+        "sequence a step verifies: --phase decode --batch B --tokens K would."
+    ]
+
+
 def contradictions(request: WorkloadRequest, workload: Workload, join: Join) -> list[str]:
     """Flags that the export contradicts, with the value that would fit."""
     used = join.used
@@ -72,7 +83,7 @@ def contradictions(request: WorkloadRequest, workload: Workload, join: Join) -> 
         (request.phase == "prefill" or request.tokens is not None)
         and step.tokens is not None
         and step.tokens != tokens
-        and step.source == "export"
+        and (step.source == "export" or request.phase == "decode")
     ):
         found.append(f"{told} {step.tokens} tokens a step, not {tokens}.")
     return found

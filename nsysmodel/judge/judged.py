@@ -19,7 +19,7 @@ from nsysmodel.join.types import Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clusters import describe_steps, inside_range, select_steps
-from nsysmodel.judge.contradictions import by_structure, contradictions, other_gpu
+from nsysmodel.judge.contradictions import by_structure, contradictions, other_gpu, speculation
 from nsysmodel.judge.device import Theory, device_result
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
@@ -33,6 +33,10 @@ from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.result import DeviceResult, Diagnostic, Verdict
 from nsysmodel.workload import Sourced, Workload, WorkloadRequest
 
+DRAFTED = (
+    "A step verifies several tokens of each sequence. What the draft model runs is in the step's time, "
+    "and no line of the model claims it."
+)
 MOST_HIDDEN = 0.2
 """Share of the device's busy time inside graphs traced as a whole, above which nothing is judged."""
 
@@ -185,11 +189,11 @@ def _layered(
     workload = _resolve(request, spec, seen)
     model = spec.build(workload, hardware)
     join = _with_modules(run, case, join_device(case.work, model, hardware, vocabulary), model)
-    steps = select_steps(describe_steps(case, join, vocabulary), request, selection)
+    steps = select_steps(describe_steps(case, join, vocabulary, request), request, selection)
     join = replace(join, steps=inside_range(steps, join, selection))
     workload, model = _of_cluster(request, spec, seen, join, workload, model, hardware)
-    refusals = [*join.refusals, *contradictions(request, workload, join)]
-    if not join.used:
+    refusals = [*speculation(seen, workload), *join.refusals, *contradictions(request, workload, join)]
+    if not join.used and not speculation(seen, workload):
         refusals = by_structure(case, vocabulary, spec) or refusals
     if not join.used and any(step.dropped == "outside_selection" for step in join.steps):
         refusals = ["No whole step lies inside the selection."]
@@ -198,6 +202,8 @@ def _layered(
         if seen.sentence
         else []
     )
+    if workload.phase.value == "decode" and workload.tokens.value > 1:
+        notes.append(Diagnostic("draft", "info", DRAFTED))
     notes += list(join.diagnostics)
     if not refusals:
         prices = PriceList(model, hardware)

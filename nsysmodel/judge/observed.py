@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nsysmodel.join.names import normalise
 from nsysmodel.join.observe import observe_step
 from nsysmodel.join.sequence import Sequence, identify
 from nsysmodel.join.vocabulary import Vocabulary
@@ -22,10 +23,12 @@ class Observed:
     Attributes:
         values: `phase`, `batch`, `tokens` where known, with their source.
         sentence: how they are known, for the assumptions of the report.
+        speculative: a kernel of speculative decoding that runs, where the tokens of a sequence are not known.
     """
 
     values: dict[str, Sourced[Any]]
     sentence: str = ""
+    speculative: str = ""
 
 
 def observe(case: Case, vocabulary: Vocabulary, request: WorkloadRequest) -> Observed:
@@ -41,10 +44,24 @@ def observe(case: Case, vocabulary: Vocabulary, request: WorkloadRequest) -> Obs
         return Observed({})
     values: dict[str, Sourced[Any]] = {"phase": Sourced(seen.phase, "inferred")}
     if seen.phase == "decode":
-        values["batch"] = Sourced(seen.tokens, "inferred")
+        values["batch"] = Sourced(sequences(seen.tokens, request) or seen.tokens, "inferred")
     else:
         values["total_tokens"] = Sourced(seen.tokens, "inferred")
-    return Observed(values, seen.evidence)
+    return Observed(values, seen.evidence, _speculative(sequence, request))
+
+
+def _speculative(sequence: Sequence, request: WorkloadRequest) -> str:
+    """A kernel that only speculative decoding runs; empty where the request gives the tokens."""
+    if request.tokens is not None:
+        return ""
+    found = [i for i in sequence.identities if "speculative" in i.kernel_class.traits and i.count > 1]
+    return normalise(max(found, key=lambda identity: identity.count).name).base if found else ""
+
+
+def sequences(tokens: int, request: WorkloadRequest) -> int | None:
+    """Sequences of a decode step of so many tokens; None where the tokens of each do not divide it."""
+    each = request.tokens if request.phase == "decode" and request.tokens else 1
+    return tokens // each if tokens % each == 0 else None
 
 
 def _from_markers(case: Case, request: WorkloadRequest) -> Observed | None:

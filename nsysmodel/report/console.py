@@ -38,7 +38,8 @@ def terminal(evaluation: Evaluation, console: Console, written: str | None) -> N
     for reason in evaluation.verdict.reasons:
         line(f"  {clean(reason)}")
     for device in evaluation.devices:
-        _device(device, judged, console, many=len(evaluation.devices) > 1)
+        unit = facts.rate_unit(evaluation)
+        _device(device, judged, console, unit, many=len(evaluation.devices) > 1)
     for fit in evaluation.fits[:SHOWN]:
         line(f"  fits: --model {clean(fit.get('name', ''), 80)}")
     for item in evaluation.diagnostics:
@@ -52,7 +53,7 @@ def terminal(evaluation: Evaluation, console: Console, written: str | None) -> N
         line(f"Wrote {clean(written)}")
 
 
-def _device(device: DeviceResult, judged: bool, console: Console, *, many: bool) -> None:
+def _device(device: DeviceResult, judged: bool, console: Console, unit: str, *, many: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -63,9 +64,9 @@ def _device(device: DeviceResult, judged: bool, console: Console, *, many: bool)
         console.print(Text(title, style="bold") + Text(times), soft_wrap=not console.is_terminal)
     rates = device.step.tokens_per_s
     if rates.get("measured") is not None:
-        text = f"  {units.significant(rates['measured'])} tokens/s measured"
+        text = f"  {units.significant(rates['measured'])} {unit} measured"
         if judged and rates.get("bound") is not None:
-            text += f", {units.significant(rates['bound'])} tokens/s at most"
+            text += f", {units.significant(rates['bound'])} {unit} at most"
         console.print(Text(text), soft_wrap=True)
     if not judged:
         return

@@ -86,7 +86,7 @@ def cards(evaluation: Evaluation, device: DeviceResult, *, judged: bool) -> tupl
     unit = unit_for([steps.p95_ns])
     low, middle, high = (unit.text(value) for value in (steps.p05_ns, steps.median_ns, steps.p95_ns))
     spread = f"p5 {low} · p50 {middle} · p95 {high} {unit.name}"
-    first = [*_tokens(step.tokens_per_s.get("measured"), "measured"), spread]
+    first = [*_tokens(evaluation, step.tokens_per_s.get("measured"), "measured"), spread]
     measured = Card(
         f"Measured, mean of {plural(steps.used, 'step')}", units.ns(step.measured_ns), tuple(first)
     )
@@ -98,8 +98,15 @@ def cards(evaluation: Evaluation, device: DeviceResult, *, judged: bool) -> tupl
     )
 
 
-def _tokens(rate: float | None, word: str) -> list[str]:
-    return [] if rate is None else [f"{units.significant(rate)} tokens/s {word}"]
+def rate_unit(evaluation: Evaluation) -> str:
+    """What a step produces: tokens, or, where it verifies a draft, tokens of which some are rejected."""
+    values = {name: entry.get("value") for name, entry in evaluation.workload.items()}
+    verifies = values.get("phase") == "decode" and (values.get("tokens") or 1) > 1
+    return "verified tokens/s" if verifies else "tokens/s"
+
+
+def _tokens(evaluation: Evaluation, rate: float | None, word: str) -> list[str]:
+    return [] if rate is None else [f"{units.significant(rate)} {rate_unit(evaluation)} {word}"]
 
 
 def _bound_card(evaluation: Evaluation, device: DeviceResult, judged: bool) -> Card:
@@ -110,7 +117,7 @@ def _bound_card(evaluation: Evaluation, device: DeviceResult, judged: bool) -> C
     if not judged or step.floor_ns is None:
         return Card("Floor", "withheld", ("nothing is judged: see the verdict",))
     lines = [f"{units.percent(step.fraction_of_roofline)} of the roofline"]
-    lines += _tokens(step.tokens_per_s.get("bound"), "at most")
+    lines += _tokens(evaluation, step.tokens_per_s.get("bound"), "at most")
     lines.append(f"peaks: {clean(evaluation.hardware.get('source', 'unknown'), 40)}")
     return Card("Floor of the model", units.ns(step.floor_ns), tuple(lines))
 

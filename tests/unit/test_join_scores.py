@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fixtures import score_join
-from fixtures.decodes_cases import CLEAN, WRONG, select
+from fixtures.decodes_cases import CASES, CLEAN, WRONG, select
 
 SEED = 101
 MUTATED = (
@@ -21,7 +23,16 @@ MUTATED = (
     "vllm-dense-llama-8b+batch_changes",
     "vllm-moe-qwen3-30b+ragged_first",
     "hf-dense-llama-8b+cut_last",
+    "vllm-moe-qwen3-30b+speculative",
+    "sglang-moe-qwen3-30b+speculative",
 )
+FUSED = [
+    ("llamacpp-moe-qwen3-30b+fused_ops", 12),
+    ("llamacpp-moe-qwen3-30b+fused_ops", 13),
+    ("hf-dense-llama-8b+fused_ops", 14),
+    ("trtllm-dense-qwen3-8b+fused_ops", 13),
+]
+"""Fusions that a name reveals, after kernels that are part of them or that name the same op."""
 
 
 @pytest.mark.parametrize("name", [case.name for case in CLEAN])
@@ -39,7 +50,27 @@ def test_another_model_is_refused(name: str) -> None:
     _passes(name)
 
 
-def _passes(name: str) -> None:
-    case = next(case for case in select([name]) if case.name == name)
+@pytest.mark.parametrize(("name", "seed"), FUSED)
+def test_a_fused_kernel_takes_no_op_from_the_kernel_before_it(name: str, seed: int) -> None:
+    _passes(name, seed)
+
+
+def test_sequences_are_not_guessed_where_a_draft_is_verified() -> None:
+    case = replace(CASES["vllm-dense-llama-8b+speculative"], options={"context": 2048})
     table = score_join.run([case], [SEED])
+    assert table["verdict"].tolist() == ["cannot_judge"]
+    assert "--phase decode --batch B --tokens K" in table["notes"].iloc[0]
+
+
+def test_a_verifying_step_of_other_sizes_is_refused() -> None:
+    case = CASES["vllm-dense-llama-8b+speculative"]
+    case = replace(case, options={**case.options, "tokens": 5})
+    table = score_join.run([case], [SEED])
+    assert table["verdict"].tolist() == ["cannot_judge"]
+    assert "16 tokens a step, not 20" in table["notes"].iloc[0]
+
+
+def _passes(name: str, seed: int = SEED) -> None:
+    case = next(case for case in select([name]) if case.name == name)
+    table = score_join.run([case], [seed])
     assert table["passed"].all(), table.iloc[0].to_dict()
