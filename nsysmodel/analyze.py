@@ -52,7 +52,7 @@ def evaluate(
     Raises:
         ExportError: the export cannot be read or has nothing to show.
         ModelError: the model does not exist or is wrong.
-        HardwareError: a model is given and nothing is known of the GPU.
+        HardwareError: a flag names a GPU or a peak that is not known.
     """
     if isinstance(export, (list, tuple)):
         return evaluate_ranks(
@@ -178,9 +178,14 @@ def instances(
     claims the kernel), `confidence`.
 
     Raises:
-        ExportError, ModelError, HardwareError: as `evaluate`.
+        ExportError, ModelError: as `evaluate`.
+        HardwareError: a model is given and nothing is known of a GPU: no kernel could be labelled.
     """
+    from nsysmodel.judge.judged import hardware_of
+
     pairs = evaluate_cases(export, model, workload=workload, hardware=hardware, selection=selection)[1]
+    for case, _ in pairs:
+        hardware_of(case, hardware or HardwareRequest(), needed=model is not None)
     return instance_rows(pairs)
 
 

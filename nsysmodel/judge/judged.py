@@ -64,20 +64,36 @@ def judge_case(
     hardware_request: HardwareRequest,
     selection: Selection,
 ) -> Judged:
-    """Judge one process on one device.
+    """Judge one process on one device; without a verdict on its speed where nothing is known of the GPU.
 
     Raises:
-        HardwareError: a model is given and nothing is known of the GPU.
+        HardwareError: a flag names a GPU or a peak that is not known.
     """
-    hardware = hardware_of(case, hardware_request, needed=spec is not None)
-    name = case.gpu.name if case.gpu is not None else (hardware.name if hardware else "unknown GPU")
+    name = case.gpu.name if case.gpu is not None else "unknown GPU"
+    try:
+        hardware = hardware_of(case, hardware_request, needed=spec is not None)
+    except HardwareError as error:
+        if hardware_request != HardwareRequest():
+            raise
+        return _unjudged(case, None, vocabulary, name, selection, _unknown(error))
+    name = hardware.name if case.gpu is None and hardware else name
     hidden = _hidden(run, case)
-    if spec is None or hidden or hardware is None or not len(case.kernels):
-        return _unjudged(case, hardware, vocabulary, name, hidden, selection, asked=spec is not None)
-    if isinstance(spec, FlatSpec):
-        found = _flat(case, spec, hardware, vocabulary, name)
-    else:
-        found = _layered(run, case, spec, hardware, vocabulary, name, request, selection)
+    if hidden is not None:
+        headline = "Cannot judge: the kernels inside CUDA graphs are not in this export."
+        verdict = Verdict("cannot_judge", headline, (hidden.message, hidden.hint))
+        return _unjudged(case, hardware, vocabulary, name, selection, verdict)
+    if spec is None or hardware is None:
+        return _unjudged(case, hardware, vocabulary, name, selection)
+    if not len(case.kernels):
+        verdict = Verdict("cannot_judge", "Cannot judge: the export holds no kernel of this device.")
+        return _unjudged(case, hardware, vocabulary, name, selection, verdict)
+    try:
+        if isinstance(spec, FlatSpec):
+            found = _flat(case, spec, hardware, vocabulary, name)
+        else:
+            found = _layered(run, case, spec, hardware, vocabulary, name, request, selection)
+    except HardwareError as error:
+        return _unjudged(case, hardware, vocabulary, name, selection, _unknown(error))
     told = other_gpu(case, hardware)
     return (
         replace(found, verdict=replace(found.verdict, reasons=(told, *found.verdict.reasons)))
@@ -113,29 +129,27 @@ def _hidden(run: Run, case: Case) -> Diagnostic | None:
     return found or Diagnostic("graphs_traced_whole", "error", "CUDA graphs were traced as a whole.", "")
 
 
+def _unknown(error: HardwareError) -> Verdict:
+    """The refusal where a peak or the bandwidth of the device is not known."""
+    return Verdict("cannot_judge", f"Cannot judge: {error.message}", (error.hint,) if error.hint else ())
+
+
 def _unjudged(
     case: Case,
     hardware: Hardware | None,
     vocabulary: Vocabulary,
     name: str,
-    hidden: Diagnostic | None,
     selection: Selection,
-    *,
-    asked: bool,
+    refusal: Verdict | None = None,
 ) -> Judged:
-    """What needs no model: windows, gaps, copies, kernels."""
+    """What needs no model: windows, gaps, copies, kernels; `refusal` is why a model was not applied."""
     join = plain_join(case)
     join = replace(join, steps=select_steps(join.steps, WorkloadRequest(), selection))
     result = device_result(case, join, Theory(None, hardware, {}), vocabulary, judged=False, name=name)
-    if hidden is not None:
-        headline = "Cannot judge: the kernels inside CUDA graphs are not in this export."
-        verdict = Verdict("cannot_judge", headline, (hidden.message, hidden.hint))
-    elif asked:
-        verdict = Verdict("cannot_judge", "Cannot judge: the export holds no kernel of this device.")
-    else:
-        verdict = plain_verdict(result)
-    fits = () if hidden is not None or asked else fit_facts(fitting(case, vocabulary, hardware))
-    return Judged(result, verdict, join, hardware, fits=fits)
+    if refusal is not None:
+        return Judged(result, refusal, join, hardware)
+    fits = fit_facts(fitting(case, vocabulary, hardware))
+    return Judged(result, plain_verdict(result), join, hardware, fits=fits)
 
 
 def _flat(case: Case, spec: FlatSpec, hardware: Hardware, vocabulary: Vocabulary, name: str) -> Judged:

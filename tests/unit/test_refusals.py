@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from nsysmodel.analyze import evaluate
+from nsysmodel.analyze import evaluate, instances
 from nsysmodel.cli import main
-from nsysmodel.errors import ModelError
+from nsysmodel.errors import HardwareError, ModelError
 from nsysmodel.hardware.resolve import resolve
 from nsysmodel.join.ledger import _short_of_layers, expected_counts
 from nsysmodel.join.windows import last_end
@@ -54,6 +57,33 @@ def test_floors_of_another_gpu_are_called_so(bundled: Path) -> None:
     other = evaluate(bundled, model="qwen3-30b", hardware=HardwareRequest(gpu="b200"))
     assert "GH200" in other.verdict.reasons[0]
     assert "B200" in other.verdict.reasons[0]
+
+
+@pytest.fixture
+def unknown_gpu(bundled: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "unknown.sqlite"
+    shutil.copy(bundled, path)
+    with closing(sqlite3.connect(path)) as db:
+        columns = "name = 'NVIDIA Zeta 9000', chipName = 'ZZ900', memoryBandwidth = 0, computeMajor = 19"
+        db.execute(f"UPDATE TARGET_INFO_GPU SET {columns}")
+        db.commit()
+    return path
+
+
+def test_what_ran_on_an_unknown_gpu_is_shown_and_not_judged(unknown_gpu: Path) -> None:
+    found = evaluate(unknown_gpu, model="qwen3-30b")
+    assert found.verdict.status == "cannot_judge"
+    assert "'NVIDIA Zeta 9000' is not in the catalogue" in found.verdict.headline
+    assert "--gpu" in found.verdict.reasons[0]
+    assert found.devices[0].kernels
+    assert evaluate(unknown_gpu, "qwen3-30b", hardware=HardwareRequest(gpu="gh200")).verdict.status == "ok"
+
+
+def test_an_unknown_gpu_that_a_flag_names_is_an_error(unknown_gpu: Path) -> None:
+    with pytest.raises(HardwareError, match="Zeta"):
+        evaluate(unknown_gpu, "qwen3-30b", hardware=HardwareRequest(clock="1.5GHz"))
+    with pytest.raises(HardwareError, match="Zeta"):
+        instances(unknown_gpu, "qwen3-30b")
 
 
 def test_steps_are_selected_without_a_model_too(bundled: Path) -> None:
