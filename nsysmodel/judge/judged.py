@@ -27,6 +27,7 @@ from nsysmodel.judge.ops import PriceList, price
 from nsysmodel.judge.plainsteps import plain_join
 from nsysmodel.judge.structure import fit_facts, fitting
 from nsysmodel.judge.verdict import LEAST_TOLD, impossible, plain_verdict, verdict_of
+from nsysmodel.judge.weights import doubt_of_quantisation
 from nsysmodel.model import FlatSpec, LayeredSpec, ModelSpec, resolve_workload
 from nsysmodel.model.types import FlatModel, StepModel
 from nsysmodel.request import HardwareRequest, Selection
@@ -227,6 +228,7 @@ def _layered(
         reason = impossible(result.ops, hardware, workload)
         if not reason:
             verdict = verdict_of(result, model, workload)
+            notes += doubt_of_quantisation(case, join, model, workload, vocabulary)
             return Judged(result, verdict, join, hardware, workload, model, tuple(notes))
         refusals.append(reason)
     theory = Theory(model, hardware, {})

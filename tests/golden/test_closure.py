@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.generations import GENERATIONS, build_generation, to_arrowdir, to_parquetdir
 from nsysmodel import evaluate
-from nsysmodel.errors import ExportError, HardwareError
+from nsysmodel.errors import ExportError
 from nsysmodel.request import HardwareRequest
 from nsysmodel.result import Evaluation
 
@@ -87,6 +87,7 @@ def test_a_flat_model_judges(flat: str, tmp_path: Path) -> None:
 
 def test_an_unknown_gpu_is_asked_for(tmp_path: Path) -> None:
     export = build_generation("no-gpu-table", tmp_path / "trace.sqlite")
-    with pytest.raises(HardwareError, match="GPU is not known") as raised:
-        evaluate(export, "qwen3-30b")
-    assert "--gpu" in raised.value.hint
+    found = evaluate(export, "qwen3-30b").verdict
+    assert found.status == "cannot_judge"
+    assert "GPU is not known" in found.headline
+    assert "--gpu" in found.reasons[0]

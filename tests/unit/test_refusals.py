@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from fixtures.decodes import generate, model_file
+from fixtures.decodes_cases import CASES
 from nsysmodel.analyze import evaluate, instances
 from nsysmodel.cli import main
 from nsysmodel.errors import HardwareError, ModelError
@@ -84,6 +87,21 @@ def test_an_unknown_gpu_that_a_flag_names_is_an_error(unknown_gpu: Path) -> None
         evaluate(unknown_gpu, "qwen3-30b", hardware=HardwareRequest(clock="1.5GHz"))
     with pytest.raises(HardwareError, match="Zeta"):
         instances(unknown_gpu, "qwen3-30b")
+
+
+@pytest.mark.parametrize(("quant", "doubted"), [("fp8", True), ("none", False)])
+def test_weights_that_the_names_call_16_bit_are_doubted(quant: str, doubted: bool, tmp_path: Path) -> None:
+    case = replace(CASES["vllm-dense-llama-8b"], steps=4)
+    labels = generate(case, tmp_path / "a.sqlite", 1)
+    assert labels["name"].str.startswith("nvjet_tst").any()
+    found = evaluate(
+        tmp_path / "a.sqlite",
+        str(model_file(case, tmp_path / "a.sqlite")),
+        workload=WorkloadRequest(quant=quant),
+    )
+    told = [item for item in found.diagnostics if item.code == "weights_16_bit"]
+    assert bool(told) is doubted
+    assert all("nvjet_tst" in item.message for item in told)
 
 
 def test_steps_are_selected_without_a_model_too(bundled: Path) -> None:
