@@ -89,6 +89,19 @@ def test_clip_cuts_each_interval_to_each_window(found: list[Pair], cut: list[Pai
 
 
 @given(pairs(), windows())
+def test_set_is_cut_as_intervals_are(found: list[Pair], cut: list[Pair]) -> None:
+    whole = intervals.union(*columns(found))
+    pieces = intervals.clip(whole, as_spans(cut))
+    expected = [
+        (max(start, low), min(end, high), index, place)
+        for index, (start, end) in enumerate(zip(whole.start.tolist(), whole.end.tolist(), strict=True))
+        for place, (low, high) in enumerate(cut)
+        if max(start, low) < min(end, high)
+    ]
+    assert list(zip(*(column.tolist() for column in pieces), strict=True)) == expected
+
+
+@given(pairs(), windows())
 def test_complement_is_what_is_left_of_each_window(found: list[Pair], cut: list[Pair]) -> None:
     gaps = intervals.complement(intervals.union(*columns(found)), as_spans(cut))
     for place, window in enumerate(cut):
@@ -103,15 +116,6 @@ def test_covered_counts_the_grid(found: list[Pair], queries: list[Pair]) -> None
     asked = as_spans(queries)
     lengths = intervals.covered(asked.start, asked.end, intervals.union(*columns(found)))
     assert lengths.tolist() == [len(grid([query]) & grid(found)) for query in queries]
-
-
-@given(pairs())
-def test_active_count_at_every_nanosecond(found: list[Pair]) -> None:
-    counts = intervals.active_count(*columns(found))
-    for ns in range(GRID):
-        place = int(np.searchsorted(counts.time, ns, side="right")) - 1
-        active = int(counts.active[place]) if place >= 0 else 0
-        assert active == sum(start <= ns < end for start, end in found)
 
 
 @given(pairs(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
@@ -141,7 +145,6 @@ def test_thousands_of_streams_far_from_zero() -> None:
     index = np.arange(5000, dtype=np.int64)
     start, end = origin + index, origin + index + 5000
     assert intervals.union_length(start, end) == 9999
-    assert intervals.active_count(start, end).active.max() == 5000
     assert intervals.exclusive(start, end, index, groups=5000).sum() == 2
     sets = intervals.union_by_group(start, end, index)
     assert (sets.start == start).all()
