@@ -32,7 +32,6 @@ class Activity:
         stream: CUDA stream.
         correlation_id: shared by everything that one launch call caused; -1 for none.
         name: index into the list of names that goes with this activity.
-        bytes: bytes copied or set; 0 for kernels.
         in_graph: executed as a node of a CUDA graph (or is a traced graph).
         launch_start_ns, launch_end_ns: the API call that launched it; -1 where unknown.
         launch_thread: the whole thread key of that call; -1 where unknown.
@@ -46,7 +45,6 @@ class Activity:
     stream: Ints
     correlation_id: Ints
     name: Codes
-    bytes: Ints
     in_graph: Bools
     launch_start_ns: Ints
     launch_end_ns: Ints

@@ -40,25 +40,32 @@ def launches_without_kernel(run: Run) -> Diagnostic | None:
     import numpy as np
 
     from nsysmodel.export.joins import match
+    from nsysmodel.export.reader import distinct
 
     calls = run.api_calls()
-    launched = calls[is_launch(calls) & (calls["return_value"] == 0).to_numpy()]
-    found = match(launched, run.kernels())
-    missing = int(np.count_nonzero(found < 0))
+    launching = is_launch(calls) & (calls["return_value"] == 0).to_numpy()
+    asked = launching
+    if len(distinct(calls["global_pid"].to_numpy())) == 1:
+        # Only what is no kernel's call has to be looked up: of two calls with one id the first one is that.
+        served = np.zeros(len(calls) + 1, dtype=bool)
+        served[run.launches()["launch_row"].to_numpy()] = True
+        asked = launching & ~served[:-1]
+    missing = int(np.count_nonzero(match(calls[asked], run.kernels()) < 0)) if asked.any() else 0
     if not missing:
         return None
+    launched = int(np.count_nonzero(launching))
     captured = bool(is_graph_launch(calls).any()) or len(run.graph_nodes()) > 0
-    if captured or missing * 100 < len(launched):
+    if captured or missing * 100 < launched:
         return Diagnostic(
             "launches_without_kernel",
             "info",
-            f"{count(missing)} of {count(len(launched))} launch calls have no kernel of their own; "
+            f"{count(missing)} of {count(launched)} launch calls have no kernel of their own; "
             "launches that are captured into a graph have none.",
         )
     return Diagnostic(
         "launches_without_kernel",
         "warning",
-        f"{count(missing)} of {count(len(launched))} launch calls have no kernel in the export: "
+        f"{count(missing)} of {count(launched)} launch calls have no kernel in the export: "
         "kernels are missing.",
         "Stop the capture only after the device is idle, and export without --tables and --times.",
     )

@@ -14,7 +14,7 @@ from nsysmodel.account.transfers import transfers
 from nsysmodel.account.types import GRAPH, KERNEL, Window
 from nsysmodel.account.waterfall import Waterfall, waterfall
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.types import Bools, Join
+from nsysmodel.join.types import Bools, Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.accounts import (
     gains,
@@ -78,7 +78,7 @@ def device_result(
     floor_total = {label: round(p.floor_ns) if p.judged else None for label, p in priced.items()}
     gaps = find_gaps(activity, windows, labels, case.api_calls, case.syncs, case.overhead, work.names)
     account = waterfall(activity, windows, labels, floor_total, gaps)
-    fixed = t0_ns(case.kernels["duration_ns"].to_numpy(np.int64)[inside])
+    fixed = t0_ns(_of(case, "duration_ns", inside))
     launch_ns = ASSUMED_T0_NS if fixed is None else fixed
     clock = clock_facts(theory.hardware, case.gpu, case.clock, windows)
     collectives = summaries(with_unclaimed(work, vocabulary), priced, theory.hardware, launch_ns)
@@ -91,7 +91,7 @@ def device_result(
         rebuilt = _rebuilt(theory, join, inside)
         evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
         ops = explained(ops, priced, gain, evidence)
-    running = np.isin(activity.kind, (KERNEL, GRAPH))
+    running = (activity.kind == KERNEL) | (activity.kind == GRAPH)
     kernel_spans = intervals.union(activity.start_ns[running], activity.end_ns[running])
     floors = theory.floors if judged else {}
     model = theory.model if judged else None
@@ -131,6 +131,12 @@ def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:
 def _inside(case: Case, windows: list[Window]) -> Bools:
     """Kernels that start in a used window."""
     return np.asarray(started_in(case.kernels["start_ns"].to_numpy(np.int64), windows) >= 0)
+
+
+def _of(case: Case, column: str, inside: Bools) -> Ints:
+    """A column of the kernels at these rows."""
+    values = case.kernels[column].to_numpy(np.int64)
+    return values if inside.all() else values[inside]
 
 
 def _steps(join: Join) -> Steps:
@@ -214,8 +220,7 @@ def _with(totals: StepTotals, **values: object) -> StepTotals:
 
 def _coverage(case: Case, join: Join, inside: Bools, judged: bool) -> Coverage:
     """Share of kernel time (union) and count that ops claim, and the count closure."""
-    start = case.kernels["start_ns"].to_numpy(np.int64)[inside]
-    end = case.kernels["end_ns"].to_numpy(np.int64)[inside]
+    start, end = _of(case, "start_ns", inside), _of(case, "end_ns", inside)
     whole = intervals.union_length(start, end)
     if not judged or not len(start):
         return Coverage(0.0, 0.0, whole)
