@@ -17,24 +17,26 @@ def is_set(start: Ints, end: Ints) -> bool:
 
 
 def cut_set(
-    start: Ints, end: Ints, window_start: Ints, window_end: Ints
-) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
+    start: Ints, end: Ints, window_start: Ints, window_end: Ints, index: type[np.signedinteger] = np.int64
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Pieces of a set (as `is_set` tells) in sorted, disjoint windows.
 
-    Returns start and end, ns, interval and window of each; the times may be views of what was given.
+    Returns start and end, ns, interval and window of each (numbers of the type `index`); the times may be
+    views of what was given.
     """
     first = np.searchsorted(end, window_start, side="right")
     behind = np.searchsorted(start, window_end, side="left")
     held = np.where(window_end > window_start, np.maximum(behind - first, 0), 0)
     used = np.flatnonzero(held)
     first, behind, held = first[used], behind[used], held[used]
-    within = np.repeat(used.astype(np.int64), held)
+    within = np.repeat(used.astype(index), held)
     if (first[1:] == behind[:-1]).all() and used.size:
         low, high = int(first[0]), int(behind[-1])
-        part_of = np.arange(low, high, dtype=np.int64)
+        part_of = np.arange(low, high, dtype=index)
         start, end = start[low:high], end[low:high]
     else:
-        part_of = np.repeat(first - (np.cumsum(held) - held), held) + np.arange(within.size)
+        part_of = np.repeat((first - (np.cumsum(held) - held)).astype(index), held)
+        part_of += np.arange(within.size, dtype=index)
         start, end = start[part_of], end[part_of]
     # Only the first and the last interval of a window can reach beyond it.
     last = np.cumsum(held) - 1

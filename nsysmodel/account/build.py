@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
+from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes, Rows
 from nsysmodel.export.joins import match
 from nsysmodel.export.reader import is_one
 from nsysmodel.intervals import Ints
@@ -90,7 +90,7 @@ def build_activity(
         kind=kind,
         op=ops,
         stream=sort(_joined(frames, "stream", -1)),
-        correlation_id=sort(_joined(frames, "correlation_id", -1)),
+        correlation_id=sort(_narrow(_joined(frames, "correlation_id", -1))),
         name=sort(codes),
         in_graph=in_graph,
         launch_start_ns=launch.start,
@@ -109,6 +109,13 @@ def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
         for frame in frames
     ]
     return _in_a_row(parts)
+
+
+def _narrow(ids: Ints) -> Rows:
+    """Ids that fit into 32 bits in half the memory."""
+    if is_one(ids) or not ids.size or int(ids.max()) > np.iinfo(np.int32).max or int(ids.min()) < -1:
+        return ids
+    return ids.astype(np.int32)
 
 
 def _in_a_row(parts: Sequence[Ints]) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 from nsysmodel import intervals
 from nsysmodel.account.build import BLOCKING_COPY, name_matches
 from nsysmodel.account.pieces import CausePieces, join_small, whole_or_cut
-from nsysmodel.account.types import Activity, Bools
+from nsysmodel.account.types import Activity, Bools, Rows
 from nsysmodel.export.joins import match
 from nsysmodel.export.reader import distinct
 from nsysmodel.intervals import Ints, Spans
@@ -65,8 +65,8 @@ def host_waits(api_calls: pd.DataFrame, syncs: pd.DataFrame) -> HostWaits:
 class Neighbours(NamedTuple):
     """Rows of the activities before and after each gap; -1 for none."""
 
-    before: Ints
-    after: Ints
+    before: Rows
+    after: Rows
 
 
 def neighbours(activity: Activity, gaps: Spans) -> Neighbours:
@@ -122,34 +122,45 @@ class Launches(NamedTuple):
         )
 
 
-def judge_launches(activity: Activity, gaps: Spans, after: Ints, inside: Bools) -> Launches:
+def judge_launches(activity: Activity, gaps: Spans, after: Rows, inside: Bools) -> Launches:
     """Whether what ended each gap was launched in time."""
-    row = np.maximum(after, 0)
-    known = (after >= 0) & (activity.launch_start_ns[row] != -1) if len(activity) else after >= 0
+    row = after if not after.size or int(after.min()) >= 0 else np.maximum(after, 0)
+    start, end, thread = (_at(activity, name, row) for name in _LAUNCH) if len(activity) else [after] * 3
+    known = (after >= 0) & (start != -1)
     if not known.any():
         none, no = np.full(after.size, -1, dtype=np.int64), np.zeros(after.size, dtype=np.bool_)
         return Launches(none, none, none, no, no, ~known & ~inside, gaps.end)
-    start, end, thread = (_at(activity, name, row) for name in _LAUNCH)
     known &= start <= gaps.end
     blocking = activity.launch_blocks
     blocks = known & (start < gaps.start) & (False if blocking is None else blocking[row])
+    del row
     judged = known & ~inside & ~blocks
-    surely = judged & (start >= gaps.start)
+    surely = np.flatnonzero(judged & (start >= gaps.start))
     # From call to start, where the device was idle all the while: the latency of a launch.
     latency = min(lower_median(gaps.end[surely] - start[surely]), LONGEST_LATENCY_NS)
     tail = lower_median(np.maximum(gaps.end[surely] - end[surely], 0))
-    just_missed = (start + latency > gaps.start) & (gaps.end - start <= 2 * latency)
+    just_missed = (start > gaps.start - latency) & (gaps.end - start <= 2 * latency)
     starved = judged & ((end > gaps.start) | just_missed)
-    patience = max(4 * tail, LONGEST_LATENCY_NS)
-    expected = np.clip(end + min(tail, LONGEST_LATENCY_NS), gaps.start, gaps.end)
-    late = np.where(starved & (gaps.end - end > patience), expected, gaps.end)
+    late = _late(gaps, end, np.flatnonzero(starved), tail)
     return Launches(start, end, thread, starved, blocks & ~inside, ~known & ~inside, late)
+
+
+def _late(gaps: Spans, end: Ints, starved: Ints, tail: int) -> Ints:
+    """When the launches of the starved gaps should have taken effect; elsewhere the end of the gap."""
+    patience = max(4 * tail, LONGEST_LATENCY_NS)
+    late = starved[gaps.end[starved] - end[starved] > patience]
+    if not late.size:
+        return gaps.end
+    found = gaps.end.copy()
+    expected = end[late] + min(tail, LONGEST_LATENCY_NS)
+    found[late] = np.clip(expected, gaps.start[late], gaps.end[late])
+    return found
 
 
 _LAUNCH = ("launch_start_ns", "launch_end_ns", "launch_thread")
 
 
-def _at(activity: Activity, column: str, rows: Ints) -> Ints:
+def _at(activity: Activity, column: str, rows: Rows) -> Ints:
     """A column at these rows; one value for all rows stays one value."""
     values: Ints = getattr(activity, column)
     return np.broadcast_to(values[0], rows.size) if values.strides == (0,) else values[rows]

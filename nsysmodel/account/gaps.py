@@ -13,7 +13,8 @@ from nsysmodel.account.causes import Neighbours, find_causes, host_waits
 from nsysmodel.account.idle import idle
 from nsysmodel.account.pieces import CausePieces, Causes, Shares
 from nsysmodel.account.places import find_places
-from nsysmodel.account.types import Activity, Window, window_spans
+from nsysmodel.account.types import Activity, Window, index_type, window_spans
+from nsysmodel.cutting import cut_set
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, GAP_SIZES, GapBucket, Gaps
 
@@ -62,7 +63,8 @@ def find_gaps(
     gaps, before, after = idle(activity, spans)
     around = Neighbours(before, after)
     causes = find_causes(activity, gaps, host_waits(api_calls, syncs), overhead, around)
-    parts = intervals.clip(gaps, spans)
+    narrow = index_type(max(gaps.start.size, len(windows) * len(GAP_CAUSES)))
+    parts = Pieces(*cut_set(*gaps, *spans, index=narrow))
     shares = Shares(causes, gaps.start.size)
     places = find_places(activity, parts, around, spans, shares, op_labels, names, api_calls)
     sizes = _by_size(parts)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmodel.account.types import Activity, Bools
+from nsysmodel.account.types import Activity, Bools, Rows, index_type
 from nsysmodel.intervals import Ints, Spans
 
 _LAST_NS = np.iinfo(np.int64).max
 
 
-def idle(activity: Activity, windows: Spans) -> tuple[Spans, Ints, Ints]:
+def idle(activity: Activity, windows: Spans) -> tuple[Spans, Rows, Rows]:
     """Whole gaps, from the earliest to the latest time that activity or windows reach.
 
     Returns:
@@ -22,11 +22,14 @@ def idle(activity: Activity, windows: Spans) -> tuple[Spans, Ints, Ints]:
         return _without_activity(windows)
     reach, holder = _reach(end)
     apart = start[1:] > reach[:-1]
+    before: Rows
+    after: Rows
     if apart.all():
-        before, after = np.arange(start.size - 1), np.arange(1, start.size)
+        number = np.arange(start.size, dtype=index_type(start.size))
+        before, after = number[:-1], number[1:]
         low, high = reach[:-1], start[1:]
     else:
-        at = np.flatnonzero(apart)
+        at = np.flatnonzero(apart).astype(index_type(start.size))
         before, after = at if holder is None else holder[at], at + 1
         low, high = reach[at], start[at + 1]
     if windows.start.size and windows.start[0] < start[0]:
@@ -53,7 +56,7 @@ def _not_empty(activity: Activity) -> tuple[Ints, Ints, Ints | None]:
     return activity.start_ns[rows], activity.end_ns[rows], rows
 
 
-def _without_activity(windows: Spans) -> tuple[Spans, Ints, Ints]:
+def _without_activity(windows: Spans) -> tuple[Spans, Rows, Rows]:
     none = np.full(min(windows.start.size, 1), -1, dtype=np.int64)
     found = Spans(windows.start[:1], windows.end[-1:])
     if found.length_ns <= 0:
@@ -61,15 +64,17 @@ def _without_activity(windows: Spans) -> tuple[Spans, Ints, Ints]:
     return found, none, none
 
 
-def _reach(end: Ints) -> tuple[Ints, Ints | None]:
+def _reach(end: Ints) -> tuple[Ints, Rows | None]:
     """The latest end so far, and who reaches it, the last one of several; None where each one does."""
     if (end[1:] >= end[:-1]).all():
         return end, None
     reach = np.maximum.accumulate(end)
-    return reach, np.maximum.accumulate(np.where(end == reach, np.arange(end.size), 0))
+    number = np.arange(end.size, dtype=index_type(end.size))
+    number[end != reach] = 0
+    return reach, np.maximum.accumulate(number)
 
 
-def _launched_first(activity: Activity, start: Ints, rows: Ints | None, after: Ints) -> Ints:
+def _launched_first(activity: Activity, start: Ints, rows: Ints | None, after: Rows) -> Rows:
     """Of activities that start together the one that was launched first, an unknown launch last."""
     shared = np.append(start[1:] == start[:-1], False)
     if not shared.any():
@@ -86,6 +91,6 @@ def _launched_first(activity: Activity, start: Ints, rows: Ints | None, after: I
     return after
 
 
-def _rows_of(rows: Ints, at: Ints) -> Ints:
+def _rows_of(rows: Ints, at: Rows) -> Rows:
     """Rows of the activity from places among those that take time; -1 stays -1."""
     return np.where(at >= 0, rows[at], -1)

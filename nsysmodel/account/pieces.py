@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmodel.account.types import Rows, index_type
 from nsysmodel.intervals import Ints, Spans
 from nsysmodel.result import GAP_CAUSES
 
@@ -23,7 +24,7 @@ class CausePieces(NamedTuple):
 
     start: Ints
     end: Ints
-    gap: Ints
+    gap: Rows
     cause: Causes
 
 
@@ -78,7 +79,7 @@ def whole_or_cut(gaps: Spans, cause: Causes, rows: Ints, cut: CausePieces) -> Ca
         rows: the gaps that are cut, ascending.
         cut: their pieces; `cut.gap` is a place in `rows`.
     """
-    number = np.arange(gaps.start.size, dtype=np.int64)
+    number: Rows = np.arange(gaps.start.size, dtype=index_type(gaps.start.size))
     if not rows.size:
         return CausePieces(gaps.start, gaps.end, number, cause)
     count = np.ones(gaps.start.size, dtype=np.int64)

@@ -14,7 +14,7 @@ from nsysmodel.account.build import BLOCKING_COPY
 from nsysmodel.account.causes import Neighbours, lower_median
 from nsysmodel.account.host_calls import HostCalls
 from nsysmodel.account.pieces import Causes, Shares
-from nsysmodel.account.types import Activity
+from nsysmodel.account.types import Activity, Codes, Rows, index_type
 from nsysmodel.export.reader import distinct, is_one
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, GapPlace
@@ -82,9 +82,10 @@ def _keys(
     cause: Causes,
     ops: int,
     texts: int,
-) -> Ints:
+) -> Rows:
     """For each part of a gap one number for the texts before and after it, and its cause."""
-    key = _labels(activity, around.before[parts.part_of], ops, texts - 2)
+    wide = index_type(texts**2 * len(GAP_CAUSES))
+    key: Rows = _labels(activity, around.before[parts.part_of], ops, texts - 2).astype(wide, copy=False)
     key *= texts
     rows = around.after[parts.part_of]
     before = _labels(activity, rows, ops, texts - 1)
@@ -97,34 +98,37 @@ def _keys(
     return key
 
 
-def _totals(key: Ints, length: Ints, keys: int) -> tuple[Ints, Ints, Ints]:
+def _totals(key: Rows, length: Ints, keys: int) -> tuple[Ints, Rows, Ints]:
     """The keys that occur, ascending, the place of each part's key among them, and its total length."""
+    place: Rows
     if keys > _TABLE:
         place, found = pd.factorize(key, sort=True)
     else:
-        found = np.flatnonzero(np.bincount(key, minlength=keys))
         number = np.zeros(keys, dtype=np.int32)
+        number[key] = 1
+        found = np.flatnonzero(number > 0)
         number[found] = np.arange(found.size)
-        place = number[key].astype(np.int64)
+        place = number[key]
     total = np.zeros(len(found), dtype=np.int64)
     np.add.at(total, place, length)
-    return np.asarray(found), place, total
+    return np.asarray(found, dtype=np.int64), place, total
 
 
 _TABLE = 1 << 22
 """A table of all keys is used up to this many of them."""
 
 
-def _labels(activity: Activity, rows: Ints, ops: int, missing: int) -> Ints:
+def _labels(activity: Activity, rows: Rows, ops: int, missing: int) -> Codes:
     """Index into the texts for each row: its op, else its name; `missing` where there is no row."""
     if len(activity) == 0:
-        return np.full(rows.size, missing, dtype=np.int64)
-    op = activity.op[rows]
-    named = activity.name[rows]
-    named += ops
-    label = np.where(op >= 0, op, named) if ops else named
+        return np.full(rows.size, missing, dtype=np.int32)
+    label: Codes = activity.name[rows]
+    label += ops
+    if ops:
+        op = activity.op[rows]
+        label = np.where(op >= 0, op, label)
     label[rows < 0] = missing
-    return label.astype(np.int64)
+    return label
 
 
 def _medians(shares: Shares, gaps: Ints, main: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nsysmodel.account.gaps import GapAccount
-from nsysmodel.account.types import KERNEL, MEMSET, Activity, Window, window_spans
+from nsysmodel.account.types import KERNEL, MEMSET, Activity, Bools, Rows, Window, index_type, window_spans
 from nsysmodel.export.reader import is_one
 from nsysmodel.grouping import codes_of, first_rows
 from nsysmodel.intervals import Ints
@@ -85,63 +85,67 @@ def small_kernels(
     activity: Activity, windows: Sequence[Window], op_labels: Sequence[str], names: Sequence[str]
 ) -> SmallKernels | None:
     """What small kernels cost; None where the export does not show T0."""
-    rows = np.flatnonzero(activity.kind == KERNEL)
-    duration = (activity.end_ns - activity.start_ns)[rows]
-    cost = t0_ns(duration)
+    kernels = activity.kind == KERNEL
+    duration = activity.end_ns - activity.start_ns
+    cost = t0_ns(duration[kernels & (duration < SHORT_NS)])
     if cost is None:
         return None
     limit = SMALL_FACTOR * cost
+    inside = started_in(activity.start_ns, windows)
+    small = kernels & (duration <= limit) & (inside >= 0)
+    total = int(duration[small].sum())
+    del duration
+    rows: Rows = np.flatnonzero(kernels).astype(index_type(kernels.size))
     if not is_one(activity.stream):
         # By stream; within a stream they stay in order of start.
-        order = np.argsort(activity.stream[rows], kind="stable")
-        rows, duration = rows[order], duration[order]
-    inside = started_in(activity.start_ns[rows], windows)
-    small = (duration <= limit) & (inside >= 0)
+        rows = rows[np.argsort(activity.stream[rows], kind="stable")]
     runs, saving = _runs(activity, rows, small, inside, [*op_labels, *names], len(op_labels))
     return SmallKernels(
         t0_ns=cost,
         limit_ns=limit,
-        count=int(small.sum()),
-        total_ns=int(duration[small].sum()),
+        count=int(np.count_nonzero(small)),
+        total_ns=total,
         windows=len(windows),
         fusion_saving_ns=saving,
         runs=runs,
     )
 
 
-def started_in(start_ns: Ints, windows: Sequence[Window]) -> Ints:
+def started_in(start_ns: Ints, windows: Sequence[Window]) -> Rows:
     """Place of the window in which each activity starts; -1 for none."""
     spans = window_spans(windows)
-    place = np.full(start_ns.size, -1, dtype=np.int64)
+    narrow = index_type(max(len(windows), start_ns.size))
     if not windows:
-        return place
+        return np.full(start_ns.size, -1, dtype=narrow)
     if not (start_ns[1:] >= start_ns[:-1]).all():
         last = np.searchsorted(spans.start, start_ns, side="right").astype(np.int64) - 1
         return np.where((last >= 0) & (start_ns < spans.end[np.maximum(last, 0)]), last, -1)
     first = np.searchsorted(start_ns, spans.start, side="left")
     behind = np.searchsorted(start_ns, spans.end, side="left")
     count = np.maximum(behind - first, 0)
-    within = np.repeat(np.arange(len(windows), dtype=np.int64), count)
-    if within.size == place.size:
+    within = np.repeat(np.arange(len(windows), dtype=narrow), count)
+    if within.size == start_ns.size:
         return within
+    place = np.full(start_ns.size, -1, dtype=narrow)
     place[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(within.size)] = within
     return place
 
 
 def _runs(
-    activity: Activity, kernels: Ints, small: np.ndarray, inside: Ints, texts: Sequence[str], ops: int
+    activity: Activity, kernels: Rows, small: Bools, inside: Rows, texts: Sequence[str], ops: int
 ) -> tuple[tuple[SmallRun, ...], int]:
     """Runs of small kernels that would save most, and the saving of all.
 
-    A run is of neighbours on their stream, within one window. `kernels` are rows of the activity by stream.
+    A run is of neighbours on their stream, within one window. `kernels` are rows of the activity by stream,
+    `small` and `inside` stand for all its rows.
     """
-    place = np.flatnonzero(small)
+    place = np.flatnonzero(small[kernels])
     if place.size == 0:
         return (), 0
     rows = kernels[place]
     first = np.ones(rows.size, dtype=bool)
     first[1:] = np.diff(place) != 1
-    for column in (activity.stream[rows], inside[place]):
+    for column in (activity.stream[rows], inside[rows]):
         first[1:] |= column[1:] != column[:-1]
     begin = np.flatnonzero(first)
     length = np.diff(np.append(begin, rows.size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,13 @@ GRAPH: Final = 3
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int32]
+Rows = np.ndarray[Any, Any]
+"""Row numbers, of the type that `index_type` chooses: those of millions of rows take half the memory."""
+
+
+def index_type(rows: int) -> type[np.int32] | type[np.int64]:
+    """The narrowest type that numbers this many rows."""
+    return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Activity:
     kind: NDArray[np.int8]
     op: Codes
     stream: Ints
-    correlation_id: Ints
+    correlation_id: Rows
     name: Codes
     in_graph: Bools
     launch_start_ns: Ints

@@ -15,7 +15,7 @@ import numpy as np
 
 from nsysmodel import intervals
 from nsysmodel.account.gaps import GapAccount
-from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Window, window_spans
+from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Codes, Window, window_spans
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, WaterfallPart
 
@@ -96,10 +96,10 @@ def waterfall(
     """
     spans = window_spans(windows)
     count = len(windows)
+    busy = _busy(activity, spans, count)
     pieces = intervals.clip(activity.spans, spans)
     length = pieces.end - pieces.start
     groups = _groups(activity, pieces)
-    busy = _busy(activity, spans, count)
     durations = spans.end - spans.start
     gap_values = _gap_values(gaps, durations - busy)
     overlap = busy - _sums(pieces.within, length, count)
@@ -121,10 +121,10 @@ def waterfall(
     )
 
 
-def _groups(activity: Activity, pieces: Pieces) -> Ints:
+def _groups(activity: Activity, pieces: Pieces) -> Codes:
     """For each piece: its op, or -1 - kind where no op claims a kernel or it is none."""
     group = np.where((activity.kind == KERNEL) & (activity.op >= 0), activity.op, -1 - activity.kind)
-    return np.asarray(group[pieces.part_of], dtype=np.int64)
+    return np.asarray(group[pieces.part_of], dtype=np.int32)
 
 
 def _busy(activity: Activity, windows: Spans, count: int) -> Ints:
@@ -158,7 +158,7 @@ def _row(kind: str, label: str, values: Ints, *, op: str | None = None, cause: s
 def _op_rows(
     activity: Activity,
     pieces: Pieces,
-    groups: Ints,
+    groups: Codes,
     op_labels: Sequence[str],
     floor_total_ns: Mapping[str, int | None],
     count: int,
@@ -181,7 +181,7 @@ def _op_rows(
     return floors + excesses
 
 
-def _by_op(activity: Activity, pieces: Pieces, groups: Ints, ops: int, count: int) -> tuple[Ints, Ints]:
+def _by_op(activity: Activity, pieces: Pieces, groups: Codes, ops: int, count: int) -> tuple[Ints, Ints]:
     """Time of each op in each window, and how many of its activities begin there."""
     total, started = np.zeros((2, count, ops), dtype=np.int64)
     if not ops:
@@ -206,8 +206,13 @@ def _spread(total: int, shares: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-def _other_rows(pieces: Pieces, length: Ints, groups: Ints, count: int) -> list[_Row]:
+def _other_rows(pieces: Pieces, length: Ints, groups: Codes, count: int) -> list[_Row]:
     """Kernels that no op claims, graphs traced as a whole, copies and memsets."""
+    free = groups < 0
+    place = (
+        pieces.within * KINDS - 1 - groups if free.all() else pieces.within[free] * KINDS - 1 - groups[free]
+    )
+    total = _sums(place, length if free.all() else length[free], count * KINDS).reshape(count, KINDS)
     rows = []
     for code, kind, label in (
         (KERNEL, "unmodeled", "unmodeled kernels"),
@@ -215,10 +220,13 @@ def _other_rows(pieces: Pieces, length: Ints, groups: Ints, count: int) -> list[
         (COPY, "copy", "copies"),
         (MEMSET, "copy", "memsets"),
     ):
-        mine = groups == -1 - code
-        if code == KERNEL or mine.any():
-            rows.append(_row(kind, label, _sums(pieces.within[mine], length[mine], count)))
+        if code == KERNEL or total[:, code].any():
+            rows.append(_row(kind, label, total[:, code]))
     return rows
+
+
+KINDS = 4
+"""Kinds of activity."""
 
 
 def _check(rows: Sequence[_Row], durations: Ints) -> None:
