@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes, Rows
+from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes, Looked, Rows
 from nsysmodel.export.joins import match
 from nsysmodel.export.reader import is_one
 from nsysmodel.intervals import Ints
@@ -82,7 +82,7 @@ def build_activity(
     in_graph |= _joined(frames, "graph_node_id", -1) > 0
     in_graph = sort(in_graph)
     in_graph |= kind == GRAPH
-    launch = _launches(sort(_calls(frames, api_calls, calls)), api_calls)
+    launch = _launches(sort(_narrow(_calls(frames, api_calls, calls))), api_calls)
     in_graph |= launch.graph
     return Activity(
         start_ns=start,
@@ -153,35 +153,34 @@ def _calls(frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame, known: Ints 
 class _Launches(NamedTuple):
     """The calls that launched activities: times, thread, whether they block, whether they launch graphs."""
 
-    start: Ints
-    end: Ints
+    start: Ints | Looked
+    end: Ints | Looked
     thread: Ints
     blocks: Bools
     graph: Bools
 
 
-def _launches(row: Ints, api_calls: pd.DataFrame) -> _Launches:
+def _launches(row: Rows, api_calls: pd.DataFrame) -> _Launches:
     """The launching call of each activity, by its row in `api_calls`."""
     if len(api_calls) == 0:
         no = np.zeros(row.size, dtype=np.bool_)
         return _Launches(row, row, row, no, no)
     missing = row < 0
     every = not missing.any()
-
-    def taken(values: NDArray[Any], otherwise: object) -> NDArray[Any]:
-        if every:
-            return np.broadcast_to(values[0], row.size) if is_one(values) else values[row]
-        found = values[row]
-        found[missing] = otherwise
-        return found
-
-    columns = ("start_ns", "end_ns", "global_tid")
-    times = [taken(api_calls[column].to_numpy(dtype=np.int64), -1) for column in columns]
-    matching = (name_matches(api_calls["name"], pattern) for pattern in (BLOCKING_COPY, r"GraphLaunch"))
-    blocks, graph = (
-        taken(hits, False) if hits.any() else np.zeros(row.size, dtype=np.bool_) for hits in matching
+    start, end, thread = (
+        api_calls[column].to_numpy(dtype=np.int64) for column in ("start_ns", "end_ns", "global_tid")
     )
-    return _Launches(times[0], times[1], times[2], blocks, graph)
+    one = every and is_one(thread)
+    thread = np.broadcast_to(thread[0], row.size) if one else Looked(thread, row)[:]
+
+    def matching(pattern: str) -> Bools:
+        hits = name_matches(api_calls["name"], pattern)
+        if not hits.any():
+            return np.zeros(row.size, dtype=np.bool_)
+        return hits[row] if every else hits[row] & ~missing
+
+    blocks, graph = matching(BLOCKING_COPY), matching(r"GraphLaunch")
+    return _Launches(Looked(start, row), Looked(end, row), thread, blocks, graph)
 
 
 def _shared(frames: Sequence[pd.DataFrame]) -> Bools:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nsysmodel import intervals
 from nsysmodel.account.build import BLOCKING_COPY, name_matches
+from nsysmodel.account.launched import Launches, judge_launches
 from nsysmodel.account.pieces import CausePieces, join_small, whole_or_cut
 from nsysmodel.account.types import Activity, Bools, Rows
 from nsysmodel.export.joins import match
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INSIDE_GRAPH, LAUNCH_STARVED, SYNC, DEPENDENCY, PROFILER, UNKNOWN = range(len(GAP_CAUSES))
-
-LONGEST_LATENCY_NS: Final = 20_000
-"""From the launch call to the start on an idle device; what exceeds it waited for something else."""
 
 WAITING = r"Synchronize"
 """API calls in which the host waits for the device."""
@@ -100,76 +98,6 @@ def graph_runs(activity: Activity) -> Spans:
     first = np.minimum.reduceat(activity.start_ns[rows][order], edges)
     last = np.maximum.reduceat(activity.end_ns[rows][order], edges)
     return intervals.union(first, last)
-
-
-class Launches(NamedTuple):
-    """The launch of what ended each gap, judged: masks over gaps and the lag after the call."""
-
-    start: Ints
-    end: Ints
-    thread: Ints
-    starved: Bools
-    blocked: Bools
-    unknown: Bools
-    late_ns: Ints
-    """Time at which the launch should have taken effect; what follows it waited for something else."""
-
-    def take(self, rows: Ints) -> Launches:
-        """Those of some gaps."""
-        times = self.start[rows], self.end[rows], self.thread[rows]
-        return Launches(
-            *times, self.starved[rows], self.blocked[rows], self.unknown[rows], self.late_ns[rows]
-        )
-
-
-def judge_launches(activity: Activity, gaps: Spans, after: Rows, inside: Bools) -> Launches:
-    """Whether what ended each gap was launched in time."""
-    row = after if not after.size or int(after.min()) >= 0 else np.maximum(after, 0)
-    start, end, thread = (_at(activity, name, row) for name in _LAUNCH) if len(activity) else [after] * 3
-    known = (after >= 0) & (start != -1)
-    if not known.any():
-        none, no = np.full(after.size, -1, dtype=np.int64), np.zeros(after.size, dtype=np.bool_)
-        return Launches(none, none, none, no, no, ~known & ~inside, gaps.end)
-    known &= start <= gaps.end
-    blocking = activity.launch_blocks
-    blocks = known & (start < gaps.start) & (False if blocking is None else blocking[row])
-    del row
-    judged = known & ~inside & ~blocks
-    surely = np.flatnonzero(judged & (start >= gaps.start))
-    # From call to start, where the device was idle all the while: the latency of a launch.
-    latency = min(lower_median(gaps.end[surely] - start[surely]), LONGEST_LATENCY_NS)
-    tail = lower_median(np.maximum(gaps.end[surely] - end[surely], 0))
-    just_missed = (start > gaps.start - latency) & (gaps.end - start <= 2 * latency)
-    starved = judged & ((end > gaps.start) | just_missed)
-    late = _late(gaps, end, np.flatnonzero(starved), tail)
-    return Launches(start, end, thread, starved, blocks & ~inside, ~known & ~inside, late)
-
-
-def _late(gaps: Spans, end: Ints, starved: Ints, tail: int) -> Ints:
-    """When the launches of the starved gaps should have taken effect; elsewhere the end of the gap."""
-    patience = max(4 * tail, LONGEST_LATENCY_NS)
-    late = starved[gaps.end[starved] - end[starved] > patience]
-    if not late.size:
-        return gaps.end
-    found = gaps.end.copy()
-    expected = end[late] + min(tail, LONGEST_LATENCY_NS)
-    found[late] = np.clip(expected, gaps.start[late], gaps.end[late])
-    return found
-
-
-_LAUNCH = ("launch_start_ns", "launch_end_ns", "launch_thread")
-
-
-def _at(activity: Activity, column: str, rows: Rows) -> Ints:
-    """A column at these rows; one value for all rows stays one value."""
-    values: Ints = getattr(activity, column)
-    return np.broadcast_to(values[0], rows.size) if values.strides == (0,) else values[rows]
-
-
-def lower_median(values: Ints) -> int:
-    """Lower median; 0 of nothing."""
-    middle = (values.size - 1) // 2
-    return int(np.partition(values, middle)[middle]) if values.size else 0
 
 
 def find_causes(

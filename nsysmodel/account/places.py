@@ -11,8 +11,9 @@ import pandas as pd
 from nsysmodel import units
 from nsysmodel.account import causes as rules
 from nsysmodel.account.build import BLOCKING_COPY
-from nsysmodel.account.causes import Neighbours, lower_median
+from nsysmodel.account.causes import Neighbours
 from nsysmodel.account.host_calls import HostCalls
+from nsysmodel.account.launched import lower_median
 from nsysmodel.account.pieces import Causes, Shares
 from nsysmodel.account.types import Activity, Codes, Rows, index_type
 from nsysmodel.export.reader import distinct, is_one

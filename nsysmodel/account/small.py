@@ -87,7 +87,7 @@ def small_kernels(
     """What small kernels cost; None where the export does not show T0."""
     kernels = activity.kind == KERNEL
     duration = activity.end_ns - activity.start_ns
-    cost = t0_ns(duration[kernels & (duration < SHORT_NS)])
+    cost = t0_ns(duration[kernels & (duration < SHORT_NS)].astype(np.int16))
     if cost is None:
         return None
     limit = SMALL_FACTOR * cost
@@ -153,10 +153,13 @@ def _runs(
     total = np.add.reduceat(duration, begin)
     saving = total - np.maximum.reduceat(duration, begin)
     op = activity.op[rows]
-    label = np.where(op >= 0, op, activity.name[rows] + ops).astype(np.int64)
+    label = np.where(op >= 0, op, activity.name[rows] + ops)
     # Equal runs have equal length, ends and weighted sum of labels; good enough to group by.
-    weight = np.arange(rows.size, dtype=np.int64) - np.repeat(begin, length) + 1
-    mark = np.add.reduceat(label * weight, begin)
+    weight = np.arange(1, rows.size + 1, dtype=np.int64)
+    weight -= np.repeat(begin, length)
+    weight *= label
+    mark = np.add.reduceat(weight, begin)
+    del weight
     group = codes_of([length, label[begin], label[begin + length - 1], mark])
     example = first_rows(group, int(group.max()) + 1)
     values = np.zeros((3, example.size), dtype=np.int64)

@@ -29,6 +29,25 @@ def index_type(rows: int) -> type[np.int32] | type[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
+class Looked:
+    """A column of another table, looked up where it is asked for: of millions of rows few are.
+
+    Attributes:
+        values: the column.
+        rows: for each row of this table the row of the other one; -1 for none, which has the value -1.
+    """
+
+    values: Ints
+    rows: Rows
+
+    def __getitem__(self, at: Rows | slice) -> Ints:
+        rows = self.rows[at]
+        found = self.values[rows]
+        found[rows < 0] = -1
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """All GPU work of one process and device, sorted by start; arrays of equal length.
 
@@ -53,8 +72,8 @@ class Activity:
     correlation_id: Rows
     name: Codes
     in_graph: Bools
-    launch_start_ns: Ints
-    launch_end_ns: Ints
+    launch_start_ns: Ints | Looked
+    launch_end_ns: Ints | Looked
     launch_thread: Ints
     launch_blocks: Bools | None = None
 

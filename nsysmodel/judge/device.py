@@ -11,9 +11,10 @@ from nsysmodel import intervals
 from nsysmodel.account.gaps import find_gaps
 from nsysmodel.account.small import started_in, t0_ns
 from nsysmodel.account.transfers import transfers
-from nsysmodel.account.types import GRAPH, KERNEL, Window
+from nsysmodel.account.types import GRAPH, KERNEL, Activity, Window
 from nsysmodel.account.waterfall import Waterfall, waterfall
 from nsysmodel.hardware.types import Hardware
+from nsysmodel.intervals import Spans
 from nsysmodel.join.types import Bools, Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.accounts import (
@@ -78,6 +79,11 @@ def device_result(
     floor_total = {label: round(p.floor_ns) if p.judged else None for label, p in priced.items()}
     gaps = find_gaps(activity, windows, labels, case.api_calls, case.syncs, case.overhead, work.names)
     account = waterfall(activity, windows, labels, floor_total, gaps)
+    timeline = timeline_of(activity, work.names, labels, windows, gaps.frame)
+    launch = launch_summary(work, gaps)
+    found_gaps = gaps.gaps
+    # With millions of kernels its rows are large, and nothing below needs them.
+    del gaps
     fixed = t0_ns(_of(case, "duration_ns", inside))
     launch_ns = ASSUMED_T0_NS if fixed is None else fixed
     clock = clock_facts(theory.hardware, case.gpu, case.clock, windows)
@@ -91,8 +97,6 @@ def device_result(
         rebuilt = _rebuilt(theory, join, inside)
         evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
         ops = explained(ops, priced, gain, evidence)
-    running = (activity.kind == KERNEL) | (activity.kind == GRAPH)
-    kernel_spans = intervals.union(activity.start_ns[running], activity.end_ns[running])
     floors = theory.floors if judged else {}
     model = theory.model if judged else None
     return DeviceResult(
@@ -106,20 +110,26 @@ def device_result(
         ops=ops,
         unmodeled=unmodeled_rows(case, join, inside, vocabulary) if judged else (),
         missing=missing_rows(join, model, floors, labels) if model else (),
-        gaps=gaps.gaps,
-        transfers=transfers(case.copies, case.memsets, kernel_spans, windows, theory.hardware),
+        gaps=found_gaps,
+        transfers=transfers(case.copies, case.memsets, _running(activity), windows, theory.hardware),
         coverage=_coverage(case, join, inside, judged),
         kernels=_all_kernels(case, inside, vocabulary),
         layers=layer_heat(case, join, model, floors) if model else (),
         learned=learned_layers(case, join, model, theory.prices) if model and theory.prices else (),
-        timeline=timeline_of(activity, work.names, labels, windows, gaps.frame),
+        timeline=timeline,
         median_step=median_step(account),
         recoverable=recoverable_rows(work, ops, priced, gain),
         small=small_summary(work),
-        launch=launch_summary(work, gaps),
+        launch=launch,
         collectives=collectives,
         clock=clock,
     )
+
+
+def _running(activity: Activity) -> Spans:
+    """The set of times in which kernels or traced graphs run."""
+    running = (activity.kind == KERNEL) | (activity.kind == GRAPH)
+    return intervals.union(activity.start_ns[running], activity.end_ns[running])
 
 
 def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:
