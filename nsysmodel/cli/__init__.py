@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from nsysmodel.cli.allocation import keep_freed_memory
 from nsysmodel.errors import NsysModelError
 
 COMMANDS = {
@@ -117,7 +116,6 @@ def main(ctx: click.Context, verbose: int, color: str) -> None:
         import logging
 
         logging.basicConfig(level=logging.DEBUG if verbose > 1 else logging.INFO, stream=sys.stderr)
-    keep_freed_memory()
     ctx.color = {"auto": _wants_color(), "always": True, "never": False}[color]
 
 
