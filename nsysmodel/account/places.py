@@ -187,7 +187,7 @@ def _dependency(activity: Activity, around: Neighbours, gap: Ints) -> str:
     both = (before >= 0) & (after >= 0)
     if activity.in_graph[after[both]].all() and both.any():
         return "launched in time, a CUDA graph starts here"
-    same = activity.stream[before[both]] == activity.stream[after[both]]
-    if same.all():
+    stream = activity.stream
+    if is_one(stream) or (stream[before[both]] == stream[after[both]]).all():
         return "launched in time, waited behind the kernel before it on its stream"
     return "launched in time, waited for another stream or an event"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysmodel.export.facts import in_graph, is_graph_launch, is_launch
+from nsysmodel.export.facts import in_graph, is_graph_launch, is_launch, places
 from nsysmodel.intervals import intersect, union
 from nsysmodel.result import Diagnostic
 from nsysmodel.units import count, ns, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nsysmodel.export.run import Run
 
 _NORMALISED_NS = 10**17
@@ -141,9 +139,9 @@ def profiler_overhead(run: Run) -> Diagnostic | None:
 
 def gpu_unknown(run: Run) -> Diagnostic | None:
     """A device without a GPU, or with one that was guessed."""
-    places = _kernel_places(run.kernels())
-    known = [run.gpu_for(process, device) for process, device in places]
-    if places and not any(known):
+    found = places(run.kernels())
+    known = [run.gpu_for(process, device) for process, device in found]
+    if found and not any(known):
         return Diagnostic(
             "gpu_unknown",
             "warning",
@@ -161,11 +159,6 @@ def gpu_unknown(run: Run) -> Diagnostic | None:
             "Name it with --gpu, or export with nsys 2025.1 or newer.",
         )
     return None
-
-
-def _kernel_places(kernels: pd.DataFrame) -> list[tuple[int, int]]:
-    pairs = kernels[["global_pid", "device"]].drop_duplicates()
-    return [(int(p), int(d)) for p, d in zip(pairs["global_pid"], pairs["device"], strict=True)]
 
 
 def mig(run: Run) -> Diagnostic | None:
