@@ -262,9 +262,12 @@ def exclusive(start: ArrayLike, end: ArrayLike, group: ArrayLike, *, groups: int
     >>> exclusive([0, 5, 11], [10, 12, 20], [0, 1, 1], groups=2)
     array([ 5, 10])
     """
-    pieces = exclusive_spans(start, end, group)
+    starts, ends, owner = _ints(start), _ints(end), _ints(group)
+    if not is_set(starts, ends):
+        starts, ends, owner, _ = exclusive_spans(starts, ends, owner)
+    # Where nothing overlaps, each interval is alone.
     total = np.zeros(groups, dtype=np.int64)
-    np.add.at(total, pieces.part_of, pieces.end - pieces.start)
+    np.add.at(total, owner, ends - starts)
     return total
 
 

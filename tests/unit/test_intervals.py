@@ -128,6 +128,16 @@ def test_exclusive_time_of_groups(found: list[Pair], labels: list[int]) -> None:
         assert alone[group] == len(mine - others)
 
 
+@given(pairs(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_exclusive_time_where_nothing_overlaps(found: list[Pair], labels: list[int]) -> None:
+    apart = intervals.union(*columns(found))
+    groups = np.array(labels[: apart.start.size], dtype=np.int64)
+    expected = np.zeros(4, dtype=np.int64)
+    pieces = intervals.exclusive_spans(*apart, groups)
+    np.add.at(expected, pieces.part_of, pieces.end - pieces.start)
+    assert intervals.exclusive(*apart, groups, groups=4).tolist() == expected.tolist()
+
+
 @given(pairs(), st.lists(st.integers(-2, 2), min_size=12, max_size=12))
 def test_union_of_each_group(found: list[Pair], labels: list[int]) -> None:
     groups = labels[: len(found)]
