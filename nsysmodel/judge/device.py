@@ -28,14 +28,15 @@ from nsysmodel.judge.accounts import (
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clock import clock_facts
 from nsysmodel.judge.clusters import clusters_of
-from nsysmodel.judge.collectives import summaries, with_unclaimed
+from nsysmodel.judge.collectives import Work, summaries, with_unclaimed
 from nsysmodel.judge.explain import Evidence, explained
 from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, measured_by_op, op_rows
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.judge.shape import layer_heat, learned_layers, missing_rows, unmodeled_rows
 from nsysmodel.judge.timeline import timeline_of
 from nsysmodel.model.types import StepModel
-from nsysmodel.result import Coverage, DeviceResult, DroppedStep, OpRow, Steps, StepTotals
+from nsysmodel.result import Coverage, DeviceResult, DroppedStep, Gaps, OpRow, Steps, StepTotals, Timeline
+from nsysmodel.result_account import LaunchSummary
 from nsysmodel.theory.floor import Floor, floor_of
 from nsysmodel.workload import Workload
 
@@ -77,13 +78,7 @@ def device_result(
     inside = _inside(case, windows)
     priced = theory.priced if judged else {}
     floor_total = {label: round(p.floor_ns) if p.judged else None for label, p in priced.items()}
-    gaps = find_gaps(activity, windows, labels, case.api_calls, case.syncs, case.overhead, work.names)
-    account = waterfall(activity, windows, labels, floor_total, gaps)
-    timeline = timeline_of(activity, work.names, labels, windows, gaps.frame)
-    launch = launch_summary(work, gaps)
-    found_gaps = gaps.gaps
-    # With millions of kernels its rows are large, and nothing below needs them.
-    del gaps
+    account, gaps, timeline, launch = _accounts(case, work, floor_total)
     fixed = t0_ns(_of(case, "duration_ns", inside))
     launch_ns = ASSUMED_T0_NS if fixed is None else fixed
     clock = clock_facts(theory.hardware, case.gpu, case.clock, windows)
@@ -110,7 +105,7 @@ def device_result(
         ops=ops,
         unmodeled=unmodeled_rows(case, join, inside, vocabulary) if judged else (),
         missing=missing_rows(join, model, floors, labels) if model else (),
-        gaps=found_gaps,
+        gaps=gaps,
         transfers=transfers(case.copies, case.memsets, _running(activity), windows, theory.hardware),
         coverage=_coverage(case, join, inside, judged),
         kernels=_all_kernels(case, inside, vocabulary),
@@ -123,6 +118,22 @@ def device_result(
         launch=launch,
         collectives=collectives,
         clock=clock,
+    )
+
+
+def _accounts(
+    case: Case, work: Work, floor_total: Mapping[str, int | None]
+) -> tuple[Waterfall, Gaps, Timeline | None, LaunchSummary | None]:
+    """What is made of the gaps, whose rows are large with millions of kernels; nothing else needs them."""
+    windows = list(work.windows)
+    gaps = find_gaps(
+        work.activity, windows, work.labels, case.api_calls, case.syncs, case.overhead, work.names
+    )
+    return (
+        waterfall(work.activity, windows, work.labels, floor_total, gaps),
+        gaps.gaps,
+        timeline_of(work.activity, work.names, work.labels, windows, gaps.frame),
+        launch_summary(work, gaps),
     )
 
 
