@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nsysmodel.cutting import cut_set, is_set
+
 Ints = NDArray[np.int64]
 
 
@@ -42,13 +44,6 @@ class Pieces(NamedTuple):
     def spans(self) -> Spans:
         """The pieces without their origin."""
         return Spans(self.start, self.end)
-
-
-class Counts(NamedTuple):
-    """A step function: `active[i]` intervals are active from `time[i]` to `time[i + 1]`; the last is 0."""
-
-    time: Ints
-    active: Ints
 
 
 def spans(start: ArrayLike, end: ArrayLike) -> Spans:
@@ -86,6 +81,8 @@ def union(start: ArrayLike, end: ArrayLike) -> Spans:
     if not _ascends(starts):
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
+    if (starts[1:] > ends[:-1]).all():
+        return Spans(starts, ends)
     reach = np.maximum.accumulate(ends)
     first = np.ones(starts.size, dtype=bool)
     first[1:] = starts[1:] > reach[:-1]
@@ -175,6 +172,8 @@ def clip(intervals: Spans, windows: Spans) -> Pieces:
     """
     check_windows(windows)
     starts, ends = intervals
+    if is_set(starts, ends):
+        return Pieces(*cut_set(starts, ends, *windows))
     first = _places(windows.end, starts, "right")
     touched = _places(windows.start, ends, "left") - first
     touched[(ends <= starts) | (touched < 0)] = 0
@@ -213,20 +212,6 @@ def _covered_before(time: Ints, inside: Spans) -> Ints:
     previous = np.maximum(whole - 1, 0)
     beyond = np.maximum(inside.end[previous] - np.maximum(time, inside.start[previous]), 0)
     return lengths[whole] - np.where(whole > 0, beyond, 0)
-
-
-def active_count(start: ArrayLike, end: ArrayLike) -> Counts:
-    """How many intervals are active, as a step function over time.
-
-    >>> active_count([0, 5], [10, 12])
-    Counts(time=array([ 0,  5, 10, 12]), active=array([1, 2, 1, 0]))
-    """
-    starts, ends = spans(start, end)
-    times, slot = np.unique(np.concatenate([starts, ends]), return_inverse=True)
-    change = np.zeros(times.size, dtype=np.int64)
-    np.add.at(change, slot[: starts.size], 1)
-    np.subtract.at(change, slot[starts.size :], 1)
-    return Counts(times, np.cumsum(change))
 
 
 def union_by_group(start: ArrayLike, end: ArrayLike, group: ArrayLike) -> Pieces:
@@ -277,9 +262,12 @@ def exclusive(start: ArrayLike, end: ArrayLike, group: ArrayLike, *, groups: int
     >>> exclusive([0, 5, 11], [10, 12, 20], [0, 1, 1], groups=2)
     array([ 5, 10])
     """
-    pieces = exclusive_spans(start, end, group)
+    starts, ends, owner = _ints(start), _ints(end), _ints(group)
+    if not is_set(starts, ends):
+        starts, ends, owner, _ = exclusive_spans(starts, ends, owner)
+    # Where nothing overlaps, each interval is alone.
     total = np.zeros(groups, dtype=np.int64)
-    np.add.at(total, pieces.part_of, pieces.end - pieces.start)
+    np.add.at(total, owner, ends - starts)
     return total
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes
+from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes, Looked, Rows
 from nsysmodel.export.joins import match
 from nsysmodel.export.reader import is_one
 from nsysmodel.intervals import Ints
@@ -22,6 +22,8 @@ BLOCKING_COPY = r"^(cudaMemcpy|cuMemcpy)(?!.*Async)"
 
 def relabelled(activity: Activity, kernels: pd.DataFrame, op: Codes | Ints) -> Activity:
     """The same activity with the ops of its kernels, given for each row of `kernels`, -1 for none."""
+    if is_one(op) and op[0] < 0:
+        return replace(activity, op=np.broadcast_to(np.int32(-1), len(activity)))
     rows = np.flatnonzero(activity.kind == KERNEL)
     order = _time_order(kernels["start_ns"].to_numpy(np.int64), kernels["end_ns"].to_numpy(np.int64))
     ops = np.full(len(activity), -1, dtype=np.int32)
@@ -63,37 +65,38 @@ def build_activity(
         calls: for each row of `kernels`, the row of `api_calls` that launched it, where it is known already.
     """
     frames = [kernels, copies, memsets, graph_traces]
-    kinds = [KERNEL, COPY, MEMSET, GRAPH]
     counts = [len(frame) for frame in frames]
-    codes, names = _names(frames)
-    correlation = _joined(frames, "correlation_id", -1)
-    global_pid = _joined(frames, "global_pid", 0)
-    launch_start, launch_end, thread, blocks, graph_call = _launches(frames, api_calls, calls)
-    kind = np.repeat(np.array(kinds, dtype=np.int8), counts)
-    node = _joined(frames, "graph_node_id", -1)
-    ops = np.full(sum(counts), -1, dtype=np.int32)
-    if op is not None:
-        ops[: counts[0]] = op
     start, end = _joined(frames, "start_ns", 0), _joined(frames, "end_ns", 0)
     order = _time_order(start, end)
 
     def sort(values: NDArray[Any]) -> NDArray[Any]:
         return values if order is None or is_one(values) else values[order]
 
+    start, end = sort(start), sort(end)
+    codes, names = _names(frames)
+    ops = np.broadcast_to(np.int32(-1), sum(counts))
+    if op is not None:
+        ops = sort(np.concatenate([op, ops[counts[0] :]]).astype(np.int32, copy=False))
+    kind = sort(np.repeat(np.array([KERNEL, COPY, MEMSET, GRAPH], dtype=np.int8), counts))
+    in_graph = _shared(frames)
+    in_graph |= _joined(frames, "graph_node_id", -1) > 0
+    in_graph = sort(in_graph)
+    in_graph |= kind == GRAPH
+    launch = _launches(sort(_narrow(_calls(frames, api_calls, calls))), api_calls)
+    in_graph |= launch.graph
     return Activity(
-        start_ns=sort(start),
-        end_ns=sort(end),
-        kind=sort(kind),
-        op=sort(ops),
+        start_ns=start,
+        end_ns=end,
+        kind=kind,
+        op=ops,
         stream=sort(_joined(frames, "stream", -1)),
-        correlation_id=sort(correlation),
+        correlation_id=sort(_narrow(_joined(frames, "correlation_id", -1))),
         name=sort(codes),
-        bytes=sort(_joined(frames, "bytes", 0)),
-        in_graph=sort((node > 0) | (kind == GRAPH) | graph_call | _shared(correlation, global_pid)),
-        launch_start_ns=sort(launch_start),
-        launch_end_ns=sort(launch_end),
-        launch_thread=sort(thread),
-        launch_blocks=sort(blocks),
+        in_graph=in_graph,
+        launch_start_ns=launch.start,
+        launch_end_ns=launch.end,
+        launch_thread=launch.thread,
+        launch_blocks=launch.blocks,
     ), names
 
 
@@ -106,6 +109,13 @@ def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
         for frame in frames
     ]
     return _in_a_row(parts)
+
+
+def _narrow(ids: Ints) -> Rows:
+    """Ids that fit into 32 bits in half the memory."""
+    if is_one(ids) or not ids.size or int(ids.max()) > np.iinfo(np.int32).max or int(ids.min()) < -1:
+        return ids
+    return ids.astype(np.int32)
 
 
 def _in_a_row(parts: Sequence[Ints]) -> Ints:
@@ -131,44 +141,81 @@ def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
         np.full(len(memsets), len(texts) - 2),
         np.full(len(graphs), len(texts) - 1),
     ]
-    return np.concatenate(codes).astype(np.int32), tuple(texts)
+    return np.concatenate([part.astype(np.int32) for part in codes]), tuple(texts)
 
 
-def _launches(
-    frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame, calls: Ints | None
-) -> tuple[Ints, Ints, Ints, Bools, Bools]:
-    """Start, end, thread of the call that launched each row; whether it blocks, whether a graph's."""
-    kernels = match(frames[0], api_calls) if calls is None else calls
-    row = np.concatenate([kernels, *(match(frame, api_calls) for frame in frames[1:])])
+def _calls(frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame, known: Ints | None) -> Ints:
+    """For each row of all frames the row of the call that launched it, -1 for none."""
+    kernels = match(frames[0], api_calls) if known is None else known
+    return _in_a_row([kernels, *(match(frame, api_calls) for frame in frames[1:])])
+
+
+class _Launches(NamedTuple):
+    """The calls that launched activities: times, thread, whether they block, whether they launch graphs."""
+
+    start: Ints | Looked
+    end: Ints | Looked
+    thread: Ints
+    blocks: Bools
+    graph: Bools
+
+
+def _launches(row: Rows, api_calls: pd.DataFrame) -> _Launches:
+    """The launching call of each activity, by its row in `api_calls`."""
     if len(api_calls) == 0:
         no = np.zeros(row.size, dtype=np.bool_)
-        return row, row, row, no, no
-    found = row >= 0
-    at = np.where(found, row, 0)
-    columns = ("start_ns", "end_ns", "global_tid")
-    start, end, thread = (_taken(api_calls[column].to_numpy(dtype=np.int64), at, found) for column in columns)
-    blocks = name_matches(api_calls["name"], BLOCKING_COPY)
-    graph = name_matches(api_calls["name"], r"GraphLaunch")
-    return start, end, thread, found & blocks[at], found & graph[at]
+        return _Launches(row, row, row, no, no)
+    missing = row < 0
+    every = not missing.any()
+    start, end, thread = (
+        api_calls[column].to_numpy(dtype=np.int64) for column in ("start_ns", "end_ns", "global_tid")
+    )
+    one = every and is_one(thread)
+    thread = np.broadcast_to(thread[0], row.size) if one else Looked(thread, row)[:]
+
+    def matching(pattern: str) -> Bools:
+        hits = name_matches(api_calls["name"], pattern)
+        if not hits.any():
+            return np.zeros(row.size, dtype=np.bool_)
+        return hits[row] if every else hits[row] & ~missing
+
+    blocks, graph = matching(BLOCKING_COPY), matching(r"GraphLaunch")
+    return _Launches(Looked(start, row), Looked(end, row), thread, blocks, graph)
 
 
-def _taken(values: Ints, at: Ints, found: Bools) -> Ints:
-    if not found.all():
-        return np.where(found, values[at], -1)
-    return np.broadcast_to(values[0], at.size) if is_one(values) else values[at]
-
-
-def _shared(correlation: Ints, global_pid: Ints) -> Bools:
+def _shared(frames: Sequence[pd.DataFrame]) -> Bools:
     """Rows whose launch caused other rows too: only a graph launch does that."""
-    pid_code, known = pd.factorize(global_pid)
+    ids = [frame["correlation_id"].to_numpy(np.int64) for frame in frames if len(frame)]
+    if len(ids) <= 2 and all(map(_ascends, ids)):
+        # No id more than once in either, and so at most twice in all.
+        return np.zeros(sum(map(len, ids)), dtype=np.bool_)
+    correlation, global_pid = _joined(frames, "correlation_id", -1), _joined(frames, "global_pid", 0)
+    pid_code, known = (0, [0]) if is_one(global_pid) else pd.factorize(global_pid)
     key = np.maximum(correlation, 0) * max(len(known), 1) + pid_code
+    if int(key.max(initial=0)) < _TABLE_PER_ROW * key.size:
+        return np.asarray((np.bincount(key)[key] > MOST_OF_A_LAUNCH) & (correlation > 0))
     ordered = np.sort(key)
     many = pd.unique(ordered[2:][ordered[2:] == ordered[:-2]])
-    return np.isin(key, many) & (correlation > 0)
+    return np.asarray(np.isin(key, many) & (correlation > 0))
+
+
+MOST_OF_A_LAUNCH = 2
+"""Rows that one launch call may cause without being that of a graph."""
+_TABLE_PER_ROW = 4
+"""A table of all keys is used up to this many of its places for a row."""
+
+
+def _ascends(ids: Ints) -> bool:
+    """Whether each id is larger than the one before it; negative ones are none."""
+    known = ids if int(ids.min()) >= 0 else ids[ids >= 0]
+    return bool((known[1:] > known[:-1]).all())
 
 
 def name_matches(names: pd.Series, pattern: str) -> Bools:
     """Which names match a regular expression; each distinct name is searched once."""
-    codes, texts = pd.factorize(names)
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        codes, texts = names.cat.codes.to_numpy(), names.cat.categories
+    else:
+        codes, texts = pd.factorize(names)
     hit = np.array([bool(re.search(pattern, str(text))) for text in texts] + [False])
     return np.asarray(hit[codes], dtype=np.bool_)

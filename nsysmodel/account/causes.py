@@ -7,15 +7,17 @@ split into pieces of different causes; the pieces of a gap always sum to the gap
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from nsysmodel import intervals
 from nsysmodel.account.build import BLOCKING_COPY, name_matches
-from nsysmodel.account.pieces import CausePieces, join_small
-from nsysmodel.account.types import Activity, Bools
+from nsysmodel.account.launched import Launches, judge_launches
+from nsysmodel.account.pieces import CausePieces, join_small, whole_or_cut
+from nsysmodel.account.types import Activity, Bools, Rows
 from nsysmodel.export.joins import match
+from nsysmodel.export.reader import distinct
 from nsysmodel.intervals import Ints, Spans
 from nsysmodel.result import GAP_CAUSES
 
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INSIDE_GRAPH, LAUNCH_STARVED, SYNC, DEPENDENCY, PROFILER, UNKNOWN = range(len(GAP_CAUSES))
-
-LONGEST_LATENCY_NS: Final = 20_000
-"""From the launch call to the start on an idle device; what exceeds it waited for something else."""
 
 WAITING = r"Synchronize"
 """API calls in which the host waits for the device."""
@@ -64,8 +63,8 @@ def host_waits(api_calls: pd.DataFrame, syncs: pd.DataFrame) -> HostWaits:
 class Neighbours(NamedTuple):
     """Rows of the activities before and after each gap; -1 for none."""
 
-    before: Ints
-    after: Ints
+    before: Rows
+    after: Rows
 
 
 def neighbours(activity: Activity, gaps: Spans) -> Neighbours:
@@ -101,57 +100,6 @@ def graph_runs(activity: Activity) -> Spans:
     return intervals.union(first, last)
 
 
-class Launches(NamedTuple):
-    """The launch of what ended each gap, judged: masks over gaps and the lag after the call."""
-
-    start: Ints
-    end: Ints
-    thread: Ints
-    starved: Bools
-    blocked: Bools
-    unknown: Bools
-    late_ns: Ints
-    """Time at which the launch should have taken effect; what follows it waited for something else."""
-
-
-def judge_launches(activity: Activity, gaps: Spans, after: Ints, inside: Bools) -> Launches:
-    """Whether what ended each gap was launched in time."""
-    row = np.maximum(after, 0)
-    known = (after >= 0) & (activity.launch_start_ns[row] != -1) if len(activity) else after >= 0
-    if not known.any():
-        none, no = np.full(after.size, -1, dtype=np.int64), np.zeros(after.size, dtype=np.bool_)
-        return Launches(none, none, none, no, no, ~known & ~inside, gaps.end)
-    start, end, thread = (_at(activity, name, row) for name in _LAUNCH)
-    known &= start <= gaps.end
-    blocking = activity.launch_blocks
-    blocks = known & (start < gaps.start) & (False if blocking is None else blocking[row])
-    judged = known & ~inside & ~blocks
-    surely = judged & (start >= gaps.start)
-    # From call to start, where the device was idle all the while: the latency of a launch.
-    latency = min(_median(gaps.end[surely] - start[surely]), LONGEST_LATENCY_NS)
-    tail = _median(np.maximum(gaps.end[surely] - end[surely], 0))
-    just_missed = (start + latency > gaps.start) & (gaps.end - start <= 2 * latency)
-    starved = judged & ((end > gaps.start) | just_missed)
-    patience = max(4 * tail, LONGEST_LATENCY_NS)
-    expected = np.clip(end + min(tail, LONGEST_LATENCY_NS), gaps.start, gaps.end)
-    late = np.where(starved & (gaps.end - end > patience), expected, gaps.end)
-    return Launches(start, end, thread, starved, blocks & ~inside, ~known & ~inside, late)
-
-
-_LAUNCH = ("launch_start_ns", "launch_end_ns", "launch_thread")
-
-
-def _at(activity: Activity, column: str, rows: Ints) -> Ints:
-    """A column at these rows; one value for all rows stays one value."""
-    values: Ints = getattr(activity, column)
-    return np.broadcast_to(values[0], rows.size) if values.strides == (0,) else values[rows]
-
-
-def _median(values: Ints) -> int:
-    """Lower median; 0 of nothing."""
-    return int(np.sort(values)[(values.size - 1) // 2]) if values.size else 0
-
-
 def find_causes(
     activity: Activity,
     gaps: Spans,
@@ -161,18 +109,55 @@ def find_causes(
 ) -> CausePieces:
     """Cut gaps (sorted, disjoint, no activity inside) into pieces by cause.
 
+    Most gaps lie in no wait and no overhead and so have one cause; only the others are cut.
     `around` is what `neighbours` gives of them, where that is known already.
     """
     after = (neighbours(activity, gaps) if around is None else around).after
-    return join_small(_cut(gaps, _sets(activity, gaps, after, waits, overhead)), gaps.start.size)
+    inside = _inside(activity, gaps)
+    launch = judge_launches(activity, gaps, after, inside)
+    cause = np.full(gaps.start.size, DEPENDENCY, dtype=np.int8)
+    for code, mask in (
+        (LAUNCH_STARVED, launch.starved),
+        (SYNC, launch.blocked),
+        (UNKNOWN, launch.unknown),
+        (INSIDE_GRAPH, inside),
+    ):
+        cause[mask] = code
+    mixed = launch.starved & (touched(gaps, waits.start_ns, waits.end_ns) | (launch.late_ns < gaps.end))
+    mixed |= touched(gaps, *(overhead[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
+    rows = np.flatnonzero(mixed)
+    some, launch = _take(gaps, rows), launch.take(rows)
+    cut = join_small(_cut(some, _sets(activity, some, inside[rows], launch, waits, overhead)), rows.size)
+    return whole_or_cut(gaps, cause, rows, cut)
+
+
+def touched(gaps: Spans, start: Ints, end: Ints) -> Bools:
+    """Gaps that any of the spans reaches into."""
+    change = np.zeros(gaps.start.size + 1, dtype=np.int64)
+    first = np.searchsorted(gaps.end, start, side="right")
+    behind = np.maximum(np.searchsorted(gaps.start, end, side="left"), first)
+    np.add.at(change, first, 1)
+    np.subtract.at(change, behind, 1)
+    return np.asarray(np.cumsum(change)[:-1] > 0)
+
+
+def _inside(activity: Activity, gaps: Spans) -> Bools:
+    """Gaps that lie between nodes of one graph launch."""
+    runs = graph_runs(activity)
+    if not runs.start.size:
+        return np.zeros(gaps.start.size, dtype=np.bool_)
+    return np.asarray(intervals.covered(gaps.start, gaps.end, runs) == gaps.end - gaps.start)
 
 
 def _sets(
-    activity: Activity, gaps: Spans, after: Ints, waits: HostWaits, overhead: pd.DataFrame
+    activity: Activity,
+    gaps: Spans,
+    inside: Bools,
+    launch: Launches,
+    waits: HostWaits,
+    overhead: pd.DataFrame,
 ) -> dict[int, Spans]:
     """The time of the gaps by cause."""
-    inside = intervals.covered(gaps.start, gaps.end, graph_runs(activity)) == gaps.end - gaps.start
-    launch = judge_launches(activity, gaps, after, inside)
     outside = _take(gaps, ~inside)
     profiler = intervals.intersect(_overhead(activity, outside, overhead), outside)
     sync = intervals.subtract(_synchronised(gaps, launch, waits), profiler)
@@ -191,7 +176,7 @@ def _sets(
     }
 
 
-def _take(gaps: Spans, rows: Bools) -> Spans:
+def _take(gaps: Spans, rows: Bools | Ints) -> Spans:
     return Spans(gaps.start[rows], gaps.end[rows])
 
 
@@ -222,7 +207,8 @@ def _overhead(activity: Activity, gaps: Spans, overhead: pd.DataFrame) -> Spans:
     thread = np.zeros(start.size, dtype=np.int64)
     if "global_tid" in overhead:
         thread = overhead["global_tid"].to_numpy(np.int64)
-    launching = np.unique(activity.launch_thread[activity.launch_thread > 0])
+    launching = distinct(activity.launch_thread)
+    launching = launching[launching > 0]
     ours = np.isin(thread & ~_THREAD_BITS, launching & ~_THREAD_BITS) | (thread <= 0) | (launching.size == 0)
     direct = ours & (np.isin(thread, launching) | (thread <= 0) | (launching.size == 0))
     foreign = Spans(start[ours & ~direct], end[ours & ~direct])
@@ -238,21 +224,12 @@ def _overhead(activity: Activity, gaps: Spans, overhead: pd.DataFrame) -> Spans:
 
 def _cut(gaps: Spans, sets: dict[int, Spans]) -> CausePieces:
     """The sets as pieces of the gaps, sorted by time."""
-    columns: list[list[Ints]] = [[], [], [], []]
-    for cause in list(sets):
-        # Each set goes as soon as it is cut: with millions of gaps they are large.
-        piece = intervals.clip(sets.pop(cause), gaps)
-        code = np.full(piece.start.size, cause, dtype=np.int64)
+    columns: tuple[list[Any], ...] = ([], [], [], [])
+    for cause in sets:
+        piece = intervals.clip(sets[cause], gaps)
+        code = np.full(piece.start.size, cause, dtype=np.int8)
         for column, values in zip(columns, (piece.start, piece.end, piece.within, code), strict=True):
             column.append(values)
-        del piece, code
-    start, end, gap, causes = (_joined(columns, i) for i in range(4))
+    start, end, gap, causes = (np.concatenate(column) for column in columns)
     order = np.argsort(start, kind="stable")
     return CausePieces(start[order], end[order], gap[order], causes[order])
-
-
-def _joined(columns: list[list[Ints]], i: int) -> Ints:
-    """The parts of a column one behind the other; they are let go."""
-    joined = np.concatenate(columns[i])
-    columns[i].clear()
-    return joined

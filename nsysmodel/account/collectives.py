@@ -11,6 +11,7 @@ import numpy as np
 from nsysmodel import intervals
 from nsysmodel.account.small import started_in
 from nsysmodel.account.types import KERNEL, Activity, Window, window_spans
+from nsysmodel.export.reader import is_one
 from nsysmodel.intervals import Ints, Spans
 from nsysmodel.result_account import WaitSource
 
@@ -102,6 +103,8 @@ class CollectiveRow:
 
 def instances(activity: Activity, windows: Sequence[Window], code: int) -> tuple[Ints, Ints]:
     """Rows of one op that start in the windows, and the place of each among the op's rows of its window."""
+    if is_one(activity.op) and activity.op[0] != code:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     rows = np.flatnonzero((activity.kind == KERNEL) & (activity.op == code))
     window = started_in(activity.start_ns[rows], windows)
     rows, window = rows[window >= 0], window[window >= 0]

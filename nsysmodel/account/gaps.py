@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmodel import intervals
-from nsysmodel.account.causes import find_causes, host_waits, neighbours
-from nsysmodel.account.pieces import CausePieces
+from nsysmodel.account.causes import Neighbours, find_causes, host_waits
+from nsysmodel.account.idle import idle
+from nsysmodel.account.pieces import CausePieces, Causes, Shares
 from nsysmodel.account.places import find_places
-from nsysmodel.account.types import Activity, Window, window_spans
+from nsysmodel.account.types import Activity, Window, index_type, window_spans
+from nsysmodel.cutting import cut_set
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, GAP_SIZES, GapBucket, Gaps
 
@@ -58,48 +60,41 @@ def find_gaps(
         names: the names that `activity.name` indexes, for the places.
     """
     spans = window_spans(windows)
-    idle = _idle(activity, spans)
-    waits = host_waits(api_calls, syncs)
-    around = neighbours(activity, idle)
-    causes = find_causes(activity, idle, waits, overhead, around)
-    parts = intervals.clip(idle, spans)
-    places = find_places(activity, parts, around, spans, causes, op_labels, names, api_calls)
+    gaps, before, after = idle(activity, spans)
+    around = Neighbours(before, after)
+    causes = find_causes(activity, gaps, host_waits(api_calls, syncs), overhead, around)
+    narrow = index_type(max(gaps.start.size, len(windows) * len(GAP_CAUSES)))
+    parts = Pieces(*cut_set(*gaps, *spans, index=narrow))
+    shares = Shares(causes, gaps.start.size)
+    places = find_places(activity, parts, around, spans, shares, op_labels, names, api_calls)
     sizes = _by_size(parts)
-    del idle, around, parts
-    pieces = intervals.clip(Spans(causes.start, causes.end), spans)
+    del around, before, after
+    pieces = parts if shares.whole else intervals.clip(Spans(causes.start, causes.end), spans)
     cause = causes.cause[pieces.part_of]
     by_window = np.zeros((len(windows), len(GAP_CAUSES)), dtype=np.int64)
     np.add.at(by_window.reshape(-1), pieces.within * len(GAP_CAUSES) + cause, pieces.end - pieces.start)
     totals = by_window.sum(axis=0).tolist()
     return GapAccount(
         gaps=Gaps(dict(zip(GAP_CAUSES, totals, strict=True)), sizes, places),
-        frame=_frame(pieces, cause, causes),
+        frame=_frame(pieces, cause, causes, shares.whole),
         by_window=by_window,
     )
-
-
-def _idle(activity: Activity, windows: Spans) -> Spans:
-    """Whole gaps, from the earliest to the latest time that activity or windows reach."""
-    busy = intervals.union(activity.start_ns, activity.end_ns)
-    low = np.concatenate([busy.start[:1], windows.start[:1]])
-    high = np.concatenate([busy.end[-1:], windows.end[-1:]])
-    if low.size == 0:
-        return busy
-    extent = Spans(low.min(keepdims=True), high.max(keepdims=True))
-    return intervals.complement(busy, extent).spans
 
 
 def _by_size(parts: Pieces) -> dict[str, GapBucket]:
     """Count and time of the gaps of each size class."""
     length = parts.end - parts.start
-    size = np.searchsorted(np.array(SIZE_EDGES_NS), length, side="right")
-    return {
-        label: GapBucket(int((size == code).sum()), int(length[size == code].sum()))
-        for code, label in enumerate(GAP_SIZES)
-    }
+    size = np.zeros(length.size, dtype=np.int8)
+    for edge in SIZE_EDGES_NS:
+        size += length >= edge
+    total = np.zeros(len(GAP_SIZES), dtype=np.int64)
+    np.add.at(total, size, length)
+    count = np.bincount(size, minlength=len(GAP_SIZES))
+    return {label: GapBucket(int(count[code]), int(total[code])) for code, label in enumerate(GAP_SIZES)}
 
 
-def _frame(pieces: Pieces, cause: Ints, causes: CausePieces) -> pd.DataFrame:
+def _frame(pieces: Pieces, cause: Causes, causes: CausePieces, whole: bool) -> pd.DataFrame:
+    """The pieces as rows; `whole` where every gap is one piece, so that its number is that of the piece."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -108,6 +103,7 @@ def _frame(pieces: Pieces, cause: Ints, causes: CausePieces) -> pd.DataFrame:
             "end_ns": pieces.end,
             "cause": pd.Categorical.from_codes(cause, dtype=pd.CategoricalDtype(list(GAP_CAUSES))),
             "window": pieces.within,
-            "gap": causes.gap[pieces.part_of],
-        }
+            "gap": pieces.part_of if whole else causes.gap[pieces.part_of],
+        },
+        copy=False,
     )

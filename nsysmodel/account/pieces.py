@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nsysmodel.intervals import Ints
+from nsysmodel.account.types import Rows, index_type
+from nsysmodel.intervals import Ints, Spans
 from nsysmodel.result import GAP_CAUSES
+
+Causes = NDArray[np.int8]
+"""Indices into GAP_CAUSES."""
 
 SMALL_PIECE_NS: Final = 20_000
 SMALL_PIECE_PARTS: Final = 4
@@ -19,8 +24,8 @@ class CausePieces(NamedTuple):
 
     start: Ints
     end: Ints
-    gap: Ints
-    cause: Ints
+    gap: Rows
+    cause: Causes
 
 
 class Shares:
@@ -28,42 +33,70 @@ class Shares:
 
     def __init__(self, pieces: CausePieces, count: int) -> None:
         self._pieces = pieces
-        self._edges = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(pieces.gap, minlength=count), out=self._edges[1:])
-
-    def cut(self) -> Ints:
+        again = pieces.gap[1:] == pieces.gap[:-1]
+        self.whole = pieces.gap.size == count and not again.any()
+        """True where every gap is one piece."""
+        self.cut = np.unique(pieces.gap[1:][again])
         """The gaps of several pieces."""
-        return np.flatnonzero(np.diff(self._edges) > 1)
+        self._count = count
 
     def pieces_of(self, gaps: Ints) -> tuple[Ints, Ints]:
         """The pieces of these gaps, and the place in `gaps` that each belongs to."""
-        first, count = self._edges[gaps], self._edges[gaps + 1] - self._edges[gaps]
+        first = np.searchsorted(self._pieces.gap, gaps, side="left")
+        count = np.searchsorted(self._pieces.gap, gaps, side="right") - first
         place = np.repeat(np.arange(gaps.size, dtype=np.int64), count)
         return np.arange(place.size) - np.repeat(np.cumsum(count) - count - first, count), place
 
+    def length(self, gaps: Ints) -> Ints:
+        """Length of these gaps in ns, where every gap is one piece."""
+        return self._pieces.end[gaps] - self._pieces.start[gaps]
+
     def of(self, gaps: Ints) -> Ints:
-        """Time by gap and cause."""
+        """Time by gap and cause, in ns."""
         rows, place = self.pieces_of(gaps)
         total = np.zeros(gaps.size * len(GAP_CAUSES), dtype=np.int64)
-        length = (self._pieces.end - self._pieces.start)[rows]
+        length = self._pieces.end[rows] - self._pieces.start[rows]
         np.add.at(total, place * len(GAP_CAUSES) + self._pieces.cause[rows], length)
         return total.reshape(-1, len(GAP_CAUSES))
 
-    def main(self) -> Ints:
+    def main(self) -> Causes:
         """The cause of most of each gap."""
-        if not self._pieces.gap.size:
-            return np.zeros(self._edges.size - 1, dtype=np.int64)
-        first = self._pieces.cause[np.minimum(self._edges[:-1], self._pieces.gap.size - 1)]
-        found = np.where(np.diff(self._edges) > 0, first, 0)
-        cut = self.cut()
-        found[cut] = self.of(cut).argmax(axis=1)
+        if self.whole:
+            return self._pieces.cause
+        found = np.zeros(self._count, dtype=np.int8)
+        # Backwards: of several pieces the first one stays.
+        found[self._pieces.gap[::-1]] = self._pieces.cause[::-1]
+        found[self.cut] = self.of(self.cut).argmax(axis=1)
         return found
+
+
+def whole_or_cut(gaps: Spans, cause: Causes, rows: Ints, cut: CausePieces) -> CausePieces:
+    """Gaps of one cause each, but those of `rows` as they were cut.
+
+    Args:
+        gaps: all gaps, sorted and disjoint.
+        cause: the cause of each that is not cut.
+        rows: the gaps that are cut, ascending.
+        cut: their pieces; `cut.gap` is a place in `rows`.
+    """
+    number: Rows = np.arange(gaps.start.size, dtype=index_type(gaps.start.size))
+    if not rows.size:
+        return CausePieces(gaps.start, gaps.end, number, cause)
+    count = np.ones(gaps.start.size, dtype=np.int64)
+    count[rows] = np.bincount(cut.gap, minlength=rows.size)
+    gap = np.repeat(number, count)
+    mixed = np.zeros(gaps.start.size, dtype=np.bool_)
+    mixed[rows] = True
+    at = np.flatnonzero(mixed[gap])
+    start, end, causes = gaps.start[gap], gaps.end[gap], cause[gap]
+    start[at], end[at], causes[at] = cut.start, cut.end, cut.cause
+    return CausePieces(start, end, gap, causes)
 
 
 def join_small(pieces: CausePieces, count: int) -> CausePieces:
     """Small pieces take the cause of the largest share of their gap, and neighbours of one cause merge."""
     shares = Shares(pieces, count)
-    cut = shares.cut()
+    cut = shares.cut
     length = shares.of(cut)
     total = length.sum(axis=1, keepdims=True)
     small = (length <= SMALL_PIECE_NS) & (length * SMALL_PIECE_PARTS <= total)
@@ -75,6 +108,4 @@ def join_small(pieces: CausePieces, count: int) -> CausePieces:
     first = np.ones(cause.size, dtype=bool)
     first[1:] = (pieces.gap[1:] != pieces.gap[:-1]) | (cause[1:] != cause[:-1])
     last = np.append(first[1:], True)[: cause.size]
-    return CausePieces(
-        pieces.start[first], pieces.end[last], pieces.gap[first], cause[first].astype(np.int64)
-    )
+    return CausePieces(pieces.start[first], pieces.end[last], pieces.gap[first], cause[first])

@@ -8,12 +8,15 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from nsysmodel import intervals, units
+from nsysmodel import units
 from nsysmodel.account import causes as rules
-from nsysmodel.account.build import BLOCKING_COPY, name_matches
+from nsysmodel.account.build import BLOCKING_COPY
 from nsysmodel.account.causes import Neighbours
-from nsysmodel.account.pieces import CausePieces, Shares
-from nsysmodel.account.types import Activity
+from nsysmodel.account.host_calls import HostCalls
+from nsysmodel.account.launched import lower_median
+from nsysmodel.account.pieces import Causes, Shares
+from nsysmodel.account.types import Activity, Codes, Rows, index_type
+from nsysmodel.export.reader import distinct, is_one
 from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, GapPlace
 
@@ -28,7 +31,7 @@ def find_places(
     parts: Pieces,
     around: Neighbours,
     windows: Spans,
-    causes: CausePieces,
+    shares: Shares,
     op_labels: Sequence[str],
     names: Sequence[str],
     api_calls: pd.DataFrame,
@@ -40,31 +43,24 @@ def find_places(
         parts: the gaps clipped to the windows.
         around: neighbours of each whole gap.
         windows: the windows.
-        causes: the pieces of the whole gaps.
+        shares: the causes of the whole gaps.
         op_labels, names: texts for `activity.op` and `activity.name`.
         api_calls: what the host did.
     """
     if parts.start.size == 0:
         return ()
     texts = [*op_labels, *names, NEXT_STEP, START, END]
-    after = _labels(activity, around.before[parts.part_of], len(op_labels), len(texts) - 2)
-    before = _labels(activity, around.after[parts.part_of], len(op_labels), len(texts) - 1)
-    # The next step's first activity ends a window; a gap that ends at it is the idle time between steps.
-    at_edge = parts.end == windows.end[parts.within]
-    before = np.where(at_edge & (around.after[parts.part_of] >= 0), len(texts) - 3, before)
-    shares = Shares(causes, around.before.size)
-    key = (after * len(texts) + before) * len(GAP_CAUSES) + shares.main()[parts.part_of]
-    place, found = pd.factorize(key, sort=True)
-    total = np.zeros(len(found), dtype=np.int64)
-    np.add.at(total, place, parts.end - parts.start)
-    largest = np.lexsort((np.arange(total.size), -total))[:MOST_PLACES]
-    host = _Host(activity, api_calls)
+    key = _keys(activity, parts, around, windows, shares.main(), len(op_labels), len(texts))
+    found, place, total = _totals(key, parts.end - parts.start, len(texts) ** 2 * len(GAP_CAUSES))
+    largest = np.lexsort((found, -total))[:MOST_PLACES]
+    host = HostCalls(activity, api_calls)
     result = []
     for code in largest.tolist():
         mine = np.flatnonzero(place == code)
         pair, cause = divmod(int(found[code]), len(GAP_CAUSES))
         gap = parts.part_of[mine]
-        length = parts.end[mine] - parts.start[mine]
+        start, end = parts.start[mine], parts.end[mine]
+        median = _medians(shares, gap, cause)
         result.append(
             GapPlace(
                 after=texts[pair // len(texts)],
@@ -72,70 +68,93 @@ def find_places(
                 cause=GAP_CAUSES[cause],
                 count=int(mine.size),
                 total_ns=int(total[code]),
-                median_ns=_median(length),
-                explanation=_explain(
-                    activity, parts.start[mine], parts.end[mine], shares.of(gap), around, gap, host
-                ),
+                median_ns=lower_median(end - start),
+                explanation=_explain(activity, start, end, median, around, gap, host),
             )
         )
     return tuple(result)
 
 
-def _labels(activity: Activity, rows: Ints, ops: int, missing: int) -> Ints:
+def _keys(
+    activity: Activity,
+    parts: Pieces,
+    around: Neighbours,
+    windows: Spans,
+    cause: Causes,
+    ops: int,
+    texts: int,
+) -> Rows:
+    """For each part of a gap one number for the texts before and after it, and its cause."""
+    wide = index_type(texts**2 * len(GAP_CAUSES))
+    key: Rows = _labels(activity, around.before[parts.part_of], ops, texts - 2).astype(wide, copy=False)
+    key *= texts
+    rows = around.after[parts.part_of]
+    before = _labels(activity, rows, ops, texts - 1)
+    # The next step's first activity ends a window; a gap that ends at it is the idle time between steps.
+    at_edge = parts.end == windows.end[parts.within]
+    before[at_edge & (rows >= 0)] = texts - 3
+    key += before
+    key *= len(GAP_CAUSES)
+    key += cause[parts.part_of]
+    return key
+
+
+def _totals(key: Rows, length: Ints, keys: int) -> tuple[Ints, Rows, Ints]:
+    """The keys that occur, ascending, the place of each part's key among them, and its total length."""
+    place: Rows
+    if keys > _TABLE:
+        place, found = pd.factorize(key, sort=True)
+    else:
+        number = np.zeros(keys, dtype=np.int32)
+        number[key] = 1
+        found = np.flatnonzero(number > 0)
+        number[found] = np.arange(found.size)
+        place = number[key]
+    total = np.zeros(len(found), dtype=np.int64)
+    np.add.at(total, place, length)
+    return np.asarray(found, dtype=np.int64), place, total
+
+
+_TABLE = 1 << 22
+"""A table of all keys is used up to this many of them."""
+
+
+def _labels(activity: Activity, rows: Rows, ops: int, missing: int) -> Codes:
     """Index into the texts for each row: its op, else its name; `missing` where there is no row."""
     if len(activity) == 0:
-        return np.full(rows.size, missing, dtype=np.int64)
-    at = np.maximum(rows, 0)
-    op = activity.op[at].astype(np.int64)
-    return np.where(rows < 0, missing, np.where(op >= 0, op, activity.name[at] + ops))
+        return np.full(rows.size, missing, dtype=np.int32)
+    label: Codes = activity.name[rows]
+    label += ops
+    if ops:
+        op = activity.op[rows]
+        label = np.where(op >= 0, op, label)
+    label[rows < 0] = missing
+    return label
 
 
-def _median(values: Ints) -> int:
-    """Lower median."""
-    return int(np.sort(values)[(values.size - 1) // 2])
-
-
-class _Host:
-    """What the launching threads did, looked up by time."""
-
-    def __init__(self, activity: Activity, api_calls: pd.DataFrame) -> None:
-        self.activity = activity
-        self.start = api_calls["start_ns"].to_numpy(np.int64)
-        self.end = api_calls["end_ns"].to_numpy(np.int64)
-        self.thread = api_calls["global_tid"].to_numpy(np.int64)
-        self.name = api_calls["name"]
-
-    def busiest(self, spans: Spans, threads: Ints, pattern: str) -> str:
-        """The API call of this pattern that took most of these times, empty where there is none."""
-        wanted = name_matches(self.name, pattern) & np.isin(self.thread, threads)
-        rows = np.flatnonzero(wanted)
-        if rows.size == 0 or spans.start.size == 0:
-            return ""
-        merged = intervals.union(spans.start, spans.end)
-        taken = intervals.covered(self.start[rows], self.end[rows], merged)
-        if not taken.any():
-            return ""
-        by_name: dict[str, int] = {}
-        hit = rows[taken > 0]
-        for name, time in zip(self.name.iloc[hit].astype(str), taken[taken > 0].tolist(), strict=True):
-            by_name[name] = by_name.get(name, 0) + time
-        return max(sorted(by_name), key=lambda name: by_name[name])
+def _medians(shares: Shares, gaps: Ints, main: int) -> list[int]:
+    """Lower median of the time that each cause has of these gaps, whose main cause is `main`."""
+    if shares.whole:
+        found = [0] * len(GAP_CAUSES)
+        found[main] = lower_median(shares.length(gaps))
+        return found
+    by_cause = shares.of(gaps)
+    return [lower_median(by_cause[:, code]) for code in range(len(GAP_CAUSES))]
 
 
 def _explain(
     activity: Activity,
     start: Ints,
     end: Ints,
-    by_cause: Ints,
+    median: Sequence[int],
     around: Neighbours,
     gap: Ints,
-    host: _Host,
+    host: HostCalls,
 ) -> str:
-    """What happened during these gaps, with median times."""
+    """What happened during these gaps, whose causes have these median times."""
     row = around.after[gap]
     known = row >= 0
-    threads = np.unique(activity.launch_thread[row[known]]) if known.any() else np.empty(0, np.int64)
-    median = [_median(by_cause[:, code]) for code in range(len(GAP_CAUSES))]
+    threads = _threads(activity, row[known])
     said = []
     if median[rules.PROFILER]:
         said.append(f"the profiler's own work for {units.ns(median[rules.PROFILER])}")
@@ -143,7 +162,7 @@ def _explain(
         call = host.busiest(Spans(start, end), threads, f"{rules.WAITING}|{BLOCKING_COPY}")
         said.append(f"host in {call or 'a synchronise call'} for {units.ns(median[rules.SYNC])}")
     if median[rules.LAUNCH_STARVED]:
-        late = _median(np.maximum(activity.launch_start_ns[row[known]] - start[known], 0))
+        late = lower_median(np.maximum(activity.launch_start_ns[row[known]] - start[known], 0))
         call = host.busiest(Spans(start, end), threads, "Launch|Memcpy|Memset")
         what = f"{call} came {units.ns(late)} after the device ran dry" if call else "the launch came late"
         said.append(f"{units.ns(median[rules.LAUNCH_STARVED])} of launch ({what})")
@@ -156,13 +175,19 @@ def _explain(
     return ", then ".join(said)
 
 
+def _threads(activity: Activity, rows: Ints) -> Ints:
+    """The threads that launched these activities."""
+    threads = activity.launch_thread
+    return distinct(threads[:1] if is_one(threads) and rows.size else threads[rows])
+
+
 def _dependency(activity: Activity, around: Neighbours, gap: Ints) -> str:
     """What something that was launched in time can have waited for."""
     before, after = around.before[gap], around.after[gap]
     both = (before >= 0) & (after >= 0)
     if activity.in_graph[after[both]].all() and both.any():
         return "launched in time, a CUDA graph starts here"
-    same = activity.stream[before[both]] == activity.stream[after[both]]
-    if same.all():
+    stream = activity.stream
+    if is_one(stream) or (stream[before[both]] == stream[after[both]]).all():
         return "launched in time, waited behind the kernel before it on its stream"
     return "launched in time, waited for another stream or an event"

@@ -60,12 +60,12 @@ def recoverable(
         waiting_total_ns: time of an op that is not its own to shorten: waiting for peers.
     """
     pieces = intervals.clip(activity.spans, window_spans(windows))
-    op = np.where(activity.kind == KERNEL, activity.op, -1).astype(np.int64)[pieces.part_of]
     # Group 0 is everything that no op claims: it hides the ops that it overlaps with.
-    alone = intervals.exclusive(pieces.start, pieces.end, op + 1, groups=len(op_labels) + 1)[1:].tolist()
-    measured = np.zeros(len(op_labels), dtype=np.int64)
-    claimed = op >= 0
-    np.add.at(measured, op[claimed], (pieces.end - pieces.start)[claimed])
+    group = np.where(activity.kind == KERNEL, activity.op + 1, 0)[pieces.part_of]
+    alone = intervals.exclusive(pieces.start, pieces.end, group, groups=len(op_labels) + 1)[1:].tolist()
+    total_by = np.zeros(len(op_labels) + 1, dtype=np.int64)
+    np.add.at(total_by, group, pieces.end - pieces.start)
+    measured = total_by[1:]
     whole = sum(window.duration_ns for window in windows)
     rows = []
     for code, label in enumerate(op_labels):

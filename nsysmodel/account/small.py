@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from nsysmodel.account.gaps import GapAccount
-from nsysmodel.account.types import KERNEL, MEMSET, Activity, Window, window_spans
+from nsysmodel.account.types import KERNEL, MEMSET, Activity, Bools, Rows, Window, index_type, window_spans
+from nsysmodel.export.reader import is_one
+from nsysmodel.grouping import codes_of, first_rows
 from nsysmodel.intervals import Ints
 from nsysmodel.result import GAP_CAUSES
 
@@ -32,10 +33,12 @@ def t0_ns(durations: Ints) -> int | None:
     >>> t0_ns(np.array([1_400] * 5 + [2_000] * 15 + [800_000] * 80))
     1400
     """
-    short = np.sort(durations[(durations > 0) & (durations < SHORT_NS)])
-    if short.size < FEWEST:
+    number = np.bincount(durations[(durations > 0) & (durations < SHORT_NS)])
+    count = int(number.sum())
+    if count < FEWEST:
         return None
-    found = int(short[(short.size - 1) * PERCENTILE // 100])
+    # The value at this place among all in order.
+    found = int(np.searchsorted(np.cumsum(number), (count - 1) * PERCENTILE // 100, side="right"))
     return found if found <= LONGEST_T0_NS else None
 
 
@@ -82,52 +85,67 @@ def small_kernels(
     activity: Activity, windows: Sequence[Window], op_labels: Sequence[str], names: Sequence[str]
 ) -> SmallKernels | None:
     """What small kernels cost; None where the export does not show T0."""
-    rows = np.flatnonzero(activity.kind == KERNEL)
-    duration = (activity.end_ns - activity.start_ns)[rows]
-    cost = t0_ns(duration)
+    kernels = activity.kind == KERNEL
+    duration = activity.end_ns - activity.start_ns
+    cost = t0_ns(duration[kernels & (duration < SHORT_NS)].astype(np.int16))
     if cost is None:
         return None
     limit = SMALL_FACTOR * cost
-    # By stream; within a stream they stay in order of start.
-    order = np.argsort(activity.stream[rows], kind="stable")
-    rows, duration = rows[order], duration[order]
-    inside = started_in(activity.start_ns[rows], windows)
-    small = (duration <= limit) & (inside >= 0)
+    inside = started_in(activity.start_ns, windows)
+    small = kernels & (duration <= limit) & (inside >= 0)
+    total = int(duration[small].sum())
+    del duration
+    rows: Rows = np.flatnonzero(kernels).astype(index_type(kernels.size))
+    if not is_one(activity.stream):
+        # By stream; within a stream they stay in order of start.
+        rows = rows[np.argsort(activity.stream[rows], kind="stable")]
     runs, saving = _runs(activity, rows, small, inside, [*op_labels, *names], len(op_labels))
     return SmallKernels(
         t0_ns=cost,
         limit_ns=limit,
-        count=int(small.sum()),
-        total_ns=int(duration[small].sum()),
+        count=int(np.count_nonzero(small)),
+        total_ns=total,
         windows=len(windows),
         fusion_saving_ns=saving,
         runs=runs,
     )
 
 
-def started_in(start_ns: Ints, windows: Sequence[Window]) -> Ints:
+def started_in(start_ns: Ints, windows: Sequence[Window]) -> Rows:
     """Place of the window in which each activity starts; -1 for none."""
     spans = window_spans(windows)
+    narrow = index_type(max(len(windows), start_ns.size))
     if not windows:
-        return np.full(start_ns.size, -1, dtype=np.int64)
-    place = np.searchsorted(spans.start, start_ns, side="right").astype(np.int64) - 1
-    return np.where((place >= 0) & (start_ns < spans.end[np.maximum(place, 0)]), place, -1)
+        return np.full(start_ns.size, -1, dtype=narrow)
+    if not (start_ns[1:] >= start_ns[:-1]).all():
+        last = np.searchsorted(spans.start, start_ns, side="right").astype(np.int64) - 1
+        return np.where((last >= 0) & (start_ns < spans.end[np.maximum(last, 0)]), last, -1)
+    first = np.searchsorted(start_ns, spans.start, side="left")
+    behind = np.searchsorted(start_ns, spans.end, side="left")
+    count = np.maximum(behind - first, 0)
+    within = np.repeat(np.arange(len(windows), dtype=narrow), count)
+    if within.size == start_ns.size:
+        return within
+    place = np.full(start_ns.size, -1, dtype=narrow)
+    place[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(within.size)] = within
+    return place
 
 
 def _runs(
-    activity: Activity, kernels: Ints, small: np.ndarray, inside: Ints, texts: Sequence[str], ops: int
+    activity: Activity, kernels: Rows, small: Bools, inside: Rows, texts: Sequence[str], ops: int
 ) -> tuple[tuple[SmallRun, ...], int]:
     """Runs of small kernels that would save most, and the saving of all.
 
-    A run is of neighbours on their stream, within one window. `kernels` are rows of the activity by stream.
+    A run is of neighbours on their stream, within one window. `kernels` are rows of the activity by stream,
+    `small` and `inside` stand for all its rows.
     """
-    place = np.flatnonzero(small)
+    place = np.flatnonzero(small[kernels])
     if place.size == 0:
         return (), 0
     rows = kernels[place]
     first = np.ones(rows.size, dtype=bool)
     first[1:] = np.diff(place) != 1
-    for column in (activity.stream[rows], inside[place]):
+    for column in (activity.stream[rows], inside[rows]):
         first[1:] |= column[1:] != column[:-1]
     begin = np.flatnonzero(first)
     length = np.diff(np.append(begin, rows.size))
@@ -135,34 +153,26 @@ def _runs(
     total = np.add.reduceat(duration, begin)
     saving = total - np.maximum.reduceat(duration, begin)
     op = activity.op[rows]
-    label = np.where(op >= 0, op, activity.name[rows] + ops).astype(np.int64)
+    label = np.where(op >= 0, op, activity.name[rows] + ops)
     # Equal runs have equal length, ends and weighted sum of labels; good enough to group by.
-    weight = np.arange(rows.size, dtype=np.int64) - np.repeat(begin, length) + 1
-    mark = np.add.reduceat(label * weight, begin)
-    key = np.stack([length, label[begin], label[begin + length - 1], mark], axis=1)
-    _, group, example = _unique_rows(key)
-    values = np.zeros((example.size, 3), dtype=np.int64)
-    np.add.at(values, group, np.stack([np.ones_like(total), total, saving], axis=1))
+    weight = np.arange(1, rows.size + 1, dtype=np.int64)
+    weight -= np.repeat(begin, length)
+    weight *= label
+    mark = np.add.reduceat(weight, begin)
+    del weight
+    group = codes_of([length, label[begin], label[begin + length - 1], mark])
+    example = first_rows(group, int(group.max()) + 1)
+    values = np.zeros((3, example.size), dtype=np.int64)
+    for column, added in zip(values, (np.ones_like(total), total, saving), strict=True):
+        np.add.at(column, group, added)
     # A lone small kernel has no neighbour to fuse with, and saves nothing.
-    best = np.lexsort((example, -values[:, 2]))[:MOST_RUNS]
+    best = np.lexsort((example, -values[2]))[:MOST_RUNS]
     found = []
-    for code in best[values[best, 2] > 0].tolist():
+    for code in best[values[2, best] > 0].tolist():
         at = int(example[code])
         named = tuple(texts[text] for text in label[begin[at] : begin[at] + length[at]].tolist())
-        found.append(SmallRun(named, *values[code].tolist()))
+        found.append(SmallRun(named, *values[:, code].tolist()))
     return tuple(found), int(saving.sum())
-
-
-def _unique_rows(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Distinct rows in order, the one that each row is, and the first row of each."""
-    codes = np.zeros(len(key), dtype=np.int64)
-    for column in key.T:
-        # Codes stay below the number of rows, so a product of two of them fits.
-        part = pd.factorize(column, sort=True)[0]
-        codes = pd.factorize(codes * (int(part.max(initial=0)) + 1) + part, sort=True)[0]
-    example = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-    example[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return key[example], codes, example
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +193,37 @@ class LaunchCost:
     graph_saving_ns: int
 
 
-def _different(values: Ints) -> int:
-    """How many different values there are; sorting numbers is quicker than a table of millions of them."""
-    ordered = np.sort(values)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if ordered.size else 0
+def _different(ids: Ints) -> int:
+    """How many different ids there are; most exports number calls in order, without large holes."""
+    if not ids.size:
+        return 0
+    most = int(ids.max())
+    if int(ids.min()) >= 0 and most < _TABLE_PER_ID * ids.size:
+        seen = np.zeros(most + 1, dtype=np.bool_)
+        seen[ids] = True
+        return int(np.count_nonzero(seen))
+    in_order = np.sort(ids)
+    return int(np.count_nonzero(in_order[1:] != in_order[:-1])) + 1
+
+
+_TABLE_PER_ID = 16
+"""A table of all ids is used up to this many of its places for an id."""
 
 
 def launch_cost(activity: Activity, windows: Sequence[Window], gaps: GapAccount) -> LaunchCost:
     """What launching costs, and the most that CUDA graphs could save of it."""
-    rows = np.flatnonzero(started_in(activity.start_ns, windows) >= 0)
+    inside = started_in(activity.start_ns, windows) >= 0
     starved = int(gaps.by_window[:, GAP_CAUSES.index("launch_starved")].sum())
-    known = activity.correlation_id[rows] > 0
-    graphed, kernels = activity.in_graph[rows], activity.kind[rows] == KERNEL
-    late = gaps.frame[gaps.frame["cause"] == "launch_starved"]
-    ends = late["end_ns"].to_numpy(np.int64)
+    launched = activity.correlation_id[inside & (activity.correlation_id > 0)]
+    kernels = activity.in_graph[inside & (activity.kind == KERNEL)]
+    late = np.flatnonzero(gaps.frame["cause"] == "launch_starved")
+    starts, ends = (gaps.frame[name].to_numpy(np.int64)[late] for name in ("start_ns", "end_ns"))
     after = np.searchsorted(activity.start_ns, ends, side="left")
-    eager = ~activity.in_graph & np.isin(activity.kind, (KERNEL, MEMSET))
+    eager = ~activity.in_graph & ((activity.kind == KERNEL) | (activity.kind == MEMSET))
     saved = np.append(eager, False)[after]
     return LaunchCost(
         starved_ns=starved,
-        launches=_different(activity.correlation_id[rows][known]),
-        in_graphs=float(graphed[kernels].mean()) if kernels.any() else 0.0,
-        graph_saving_ns=int((ends - late["start_ns"].to_numpy(np.int64))[saved].sum()),
+        launches=_different(launched),
+        in_graphs=float(kernels.mean()) if kernels.size else 0.0,
+        graph_saving_ns=int((ends - starts)[saved].sum()),
     )

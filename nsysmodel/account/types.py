@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,32 @@ GRAPH: Final = 3
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int32]
+Rows = np.ndarray[Any, Any]
+"""Row numbers, of the type that `index_type` chooses: those of millions of rows take half the memory."""
+
+
+def index_type(rows: int) -> type[np.int32] | type[np.int64]:
+    """The narrowest type that numbers this many rows."""
+    return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A column of another table, looked up where it is asked for: of millions of rows few are.
+
+    Attributes:
+        values: the column.
+        rows: for each row of this table the row of the other one; -1 for none, which has the value -1.
+    """
+
+    values: Ints
+    rows: Rows
+
+    def __getitem__(self, at: Rows | slice) -> Ints:
+        rows = self.rows[at]
+        found = self.values[rows]
+        found[rows < 0] = -1
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +58,6 @@ class Activity:
         stream: CUDA stream.
         correlation_id: shared by everything that one launch call caused; -1 for none.
         name: index into the list of names that goes with this activity.
-        bytes: bytes copied or set; 0 for kernels.
         in_graph: executed as a node of a CUDA graph (or is a traced graph).
         launch_start_ns, launch_end_ns: the API call that launched it; -1 where unknown.
         launch_thread: the whole thread key of that call; -1 where unknown.
@@ -44,12 +69,11 @@ class Activity:
     kind: NDArray[np.int8]
     op: Codes
     stream: Ints
-    correlation_id: Ints
+    correlation_id: Rows
     name: Codes
-    bytes: Ints
     in_graph: Bools
-    launch_start_ns: Ints
-    launch_end_ns: Ints
+    launch_start_ns: Ints | Looked
+    launch_end_ns: Ints | Looked
     launch_thread: Ints
     launch_blocks: Bools | None = None
 

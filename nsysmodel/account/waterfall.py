@@ -15,8 +15,8 @@ import numpy as np
 
 from nsysmodel import intervals
 from nsysmodel.account.gaps import GapAccount
-from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Window, window_spans
-from nsysmodel.intervals import Ints, Pieces
+from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Codes, Window, window_spans
+from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES, WaterfallPart
 
 GRAPH_LABEL = "CUDA graph traced as a whole"
@@ -96,10 +96,10 @@ def waterfall(
     """
     spans = window_spans(windows)
     count = len(windows)
+    busy = _busy(activity, spans, count)
     pieces = intervals.clip(activity.spans, spans)
     length = pieces.end - pieces.start
     groups = _groups(activity, pieces)
-    busy = _busy(pieces, count)
     durations = spans.end - spans.start
     gap_values = _gap_values(gaps, durations - busy)
     overlap = busy - _sums(pieces.within, length, count)
@@ -121,17 +121,16 @@ def waterfall(
     )
 
 
-def _groups(activity: Activity, pieces: Pieces) -> Ints:
+def _groups(activity: Activity, pieces: Pieces) -> Codes:
     """For each piece: its op, or -1 - kind where no op claims a kernel or it is none."""
-    kind = activity.kind[pieces.part_of].astype(np.int64)
-    op = activity.op[pieces.part_of].astype(np.int64)
-    return np.where((kind == KERNEL) & (op >= 0), op, -1 - kind)
+    group = np.where((activity.kind == KERNEL) & (activity.op >= 0), activity.op, -1 - activity.kind)
+    return np.asarray(group[pieces.part_of], dtype=np.int32)
 
 
-def _busy(pieces: Pieces, count: int) -> Ints:
+def _busy(activity: Activity, windows: Spans, count: int) -> Ints:
     """Busy time of each window."""
-    sets = intervals.union_by_group(pieces.start, pieces.end, pieces.within)
-    return _sums(sets.within, sets.end - sets.start, count)
+    busy = intervals.clip(intervals.union(activity.start_ns, activity.end_ns), windows)
+    return _sums(busy.within, busy.end - busy.start, count)
 
 
 def _sums(place: Ints, values: Ints, count: int) -> Ints:
@@ -159,7 +158,7 @@ def _row(kind: str, label: str, values: Ints, *, op: str | None = None, cause: s
 def _op_rows(
     activity: Activity,
     pieces: Pieces,
-    groups: Ints,
+    groups: Codes,
     op_labels: Sequence[str],
     floor_total_ns: Mapping[str, int | None],
     count: int,
@@ -167,13 +166,10 @@ def _op_rows(
     """Floors of the served ops in the order of the model, then their excesses, largest first."""
     floors: list[_Row] = []
     excesses: list[_Row] = []
-    begins = activity.start_ns[pieces.part_of] == pieces.start
-    served = np.unique(groups[groups >= 0]).tolist()
-    for code in served:
-        mine = groups == code
+    measured_by, started_by = _by_op(activity, pieces, groups, len(op_labels), count)
+    for code in np.flatnonzero(measured_by.sum(axis=0)).tolist():
         op = op_labels[code]
-        measured = _sums(pieces.within[mine], (pieces.end - pieces.start)[mine], count)
-        started = _sums(pieces.within[mine & begins], np.ones(int((mine & begins).sum()), np.int64), count)
+        measured, started = measured_by[:, code], started_by[:, code]
         total = floor_total_ns.get(op)
         if total is None:
             excesses.append(_row("excess", f"{op} ({NOT_JUDGED})", measured, op=op))
@@ -183,6 +179,19 @@ def _op_rows(
         excesses.append(_row("excess", op, measured - floor, op=op))
     excesses.sort(key=lambda row: (-row.part.total_ns, row.part.label))
     return floors + excesses
+
+
+def _by_op(activity: Activity, pieces: Pieces, groups: Codes, ops: int, count: int) -> tuple[Ints, Ints]:
+    """Time of each op in each window, and how many of its activities begin there."""
+    total, started = np.zeros((2, count, ops), dtype=np.int64)
+    if not ops:
+        return total, started
+    mine = np.flatnonzero(groups >= 0)
+    place = pieces.within[mine] * ops + groups[mine]
+    np.add.at(total.reshape(-1), place, (pieces.end - pieces.start)[mine])
+    begins = activity.start_ns[pieces.part_of[mine]] == pieces.start[mine]
+    np.add.at(started.reshape(-1), place[begins], 1)
+    return total, started
 
 
 def _spread(total: int, shares: list[int]) -> Ints:
@@ -197,8 +206,13 @@ def _spread(total: int, shares: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-def _other_rows(pieces: Pieces, length: Ints, groups: Ints, count: int) -> list[_Row]:
+def _other_rows(pieces: Pieces, length: Ints, groups: Codes, count: int) -> list[_Row]:
     """Kernels that no op claims, graphs traced as a whole, copies and memsets."""
+    free = groups < 0
+    place = (
+        pieces.within * KINDS - 1 - groups if free.all() else pieces.within[free] * KINDS - 1 - groups[free]
+    )
+    total = _sums(place, length if free.all() else length[free], count * KINDS).reshape(count, KINDS)
     rows = []
     for code, kind, label in (
         (KERNEL, "unmodeled", "unmodeled kernels"),
@@ -206,10 +220,13 @@ def _other_rows(pieces: Pieces, length: Ints, groups: Ints, count: int) -> list[
         (COPY, "copy", "copies"),
         (MEMSET, "copy", "memsets"),
     ):
-        mine = groups == -1 - code
-        if code == KERNEL or mine.any():
-            rows.append(_row(kind, label, _sums(pieces.within[mine], length[mine], count)))
+        if code == KERNEL or total[:, code].any():
+            rows.append(_row(kind, label, total[:, code]))
     return rows
+
+
+KINDS = 4
+"""Kinds of activity."""
 
 
 def _check(rows: Sequence[_Row], durations: Ints) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from nsysmodel.export.reader import is_one
 from nsysmodel.result import Completeness, ExportFacts, GraphMode
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def facts(run: Run) -> ExportFacts:
     """The facts of an export."""
     kernels, copies, memsets, traces = run.kernels(), run.copies(), run.memsets(), run.graph_traces()
     active = [frame for frame in (kernels, copies, memsets, traces) if len(frame)]
-    places = {place for frame in active for place in _places(frame)}
+    used = {place for frame in active for place in places(frame)}
     calls = run.api_calls()
-    processes = {process for process, _ in places} or set(calls["global_pid"].unique().tolist())
+    processes = {process for process, _ in used} or set(calls["global_pid"].unique().tolist())
     nvtx = run.nvtx()
     return ExportFacts(
         file=run.path_name,
@@ -48,13 +49,19 @@ def facts(run: Run) -> ExportFacts:
         span_ns=_span(active),
         synthetic=run.synthetic,
         processes=len(processes),
-        devices=len(places),
+        devices=len(used),
     )
 
 
-def _places(frame: pd.DataFrame) -> set[tuple[int, int]]:
-    pairs = frame[["global_pid", "device"]].drop_duplicates()
-    return {(int(p), int(d)) for p, d in zip(pairs["global_pid"], pairs["device"], strict=True)}
+def places(frame: pd.DataFrame) -> dict[tuple[int, int], None]:
+    """Process key and device of the rows, each pair once, in the order of the rows."""
+    columns = [frame[name].to_numpy() for name in ("global_pid", "device")]
+    if all(map(is_one, columns)):
+        pairs = [column[:1] for column in columns]
+    else:
+        first = frame[["global_pid", "device"]].drop_duplicates()
+        pairs = [first["global_pid"].to_numpy(), first["device"].to_numpy()]
+    return {(int(p), int(d)): None for p, d in zip(*pairs, strict=True)}
 
 
 def _span(frames: list[pd.DataFrame]) -> int:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysmodel.export.facts import in_graph, is_graph_launch, is_launch
+from nsysmodel.export.facts import in_graph, is_graph_launch, is_launch, places
 from nsysmodel.intervals import intersect, union
 from nsysmodel.result import Diagnostic
 from nsysmodel.units import count, ns, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nsysmodel.export.run import Run
 
 _NORMALISED_NS = 10**17
@@ -40,25 +38,32 @@ def launches_without_kernel(run: Run) -> Diagnostic | None:
     import numpy as np
 
     from nsysmodel.export.joins import match
+    from nsysmodel.export.reader import distinct
 
     calls = run.api_calls()
-    launched = calls[is_launch(calls) & (calls["return_value"] == 0).to_numpy()]
-    found = match(launched, run.kernels())
-    missing = int(np.count_nonzero(found < 0))
+    launching = is_launch(calls) & (calls["return_value"] == 0).to_numpy()
+    asked = launching
+    if len(distinct(calls["global_pid"].to_numpy())) == 1:
+        # Only what is no kernel's call has to be looked up: of two calls with one id the first one is that.
+        served = np.zeros(len(calls) + 1, dtype=bool)
+        served[run.launches()["launch_row"].to_numpy()] = True
+        asked = launching & ~served[:-1]
+    missing = int(np.count_nonzero(match(calls[asked], run.kernels()) < 0)) if asked.any() else 0
     if not missing:
         return None
+    launched = int(np.count_nonzero(launching))
     captured = bool(is_graph_launch(calls).any()) or len(run.graph_nodes()) > 0
-    if captured or missing * 100 < len(launched):
+    if captured or missing * 100 < launched:
         return Diagnostic(
             "launches_without_kernel",
             "info",
-            f"{count(missing)} of {count(len(launched))} launch calls have no kernel of their own; "
+            f"{count(missing)} of {count(launched)} launch calls have no kernel of their own; "
             "launches that are captured into a graph have none.",
         )
     return Diagnostic(
         "launches_without_kernel",
         "warning",
-        f"{count(missing)} of {count(len(launched))} launch calls have no kernel in the export: "
+        f"{count(missing)} of {count(launched)} launch calls have no kernel in the export: "
         "kernels are missing.",
         "Stop the capture only after the device is idle, and export without --tables and --times.",
     )
@@ -134,9 +139,9 @@ def profiler_overhead(run: Run) -> Diagnostic | None:
 
 def gpu_unknown(run: Run) -> Diagnostic | None:
     """A device without a GPU, or with one that was guessed."""
-    places = _kernel_places(run.kernels())
-    known = [run.gpu_for(process, device) for process, device in places]
-    if places and not any(known):
+    found = places(run.kernels())
+    known = [run.gpu_for(process, device) for process, device in found]
+    if found and not any(known):
         return Diagnostic(
             "gpu_unknown",
             "warning",
@@ -154,11 +159,6 @@ def gpu_unknown(run: Run) -> Diagnostic | None:
             "Name it with --gpu, or export with nsys 2025.1 or newer.",
         )
     return None
-
-
-def _kernel_places(kernels: pd.DataFrame) -> list[tuple[int, int]]:
-    pairs = kernels[["global_pid", "device"]].drop_duplicates()
-    return [(int(p), int(d)) for p, d in zip(pairs["global_pid"], pairs["device"], strict=True)]
 
 
 def mig(run: Run) -> Diagnostic | None:

@@ -64,7 +64,8 @@ MEMORY_KINDS = {
 _MIGRATIONS = (11, 13)
 
 _COMMON = ints(always=("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"))
-_NAMES = ints("mangledName", always=("demangledName", "shortName"))
+_NAMES = ints(always=("demangledName", "shortName"))
+_MANGLED = ints("mangledName")
 _SHAPE = {
     "grid_x": "gridX",
     "grid_y": "gridY",
@@ -132,7 +133,13 @@ def some_kernels(reader: Reader, names: Iterable[str]) -> pd.DataFrame:
 
 
 def _best(rows: Rows) -> Ints:
-    return _first_known(rows["demangledName"], rows["shortName"], rows["mangledName"])
+    mangled = [rows["mangledName"]] if "mangledName" in rows else []
+    return _first_known(rows["demangledName"], rows["shortName"], *mangled)
+
+
+def _nameless(rows: Rows) -> bool:
+    """Whether a kernel has neither of the usual names."""
+    return bool(((rows["demangledName"] == NULL) & (rows["shortName"] == NULL)).any())
 
 
 def _called(reader: Reader, ids: Ints) -> pd.Categorical:
@@ -142,6 +149,9 @@ def _called(reader: Reader, ids: Ints) -> pd.Categorical:
 def kernels(reader: Reader) -> pd.DataFrame:
     """One row per execution of a kernel."""
     rows = _activities(reader, KERNEL, _KERNEL, "kernels")
+    if rows is not None and _nameless(rows):
+        # Rarely needed, and as long to read as any other column.
+        rows = _activities(reader, KERNEL, (*_KERNEL, *_MANGLED), "kernels")
     if rows is None:
         return empty("kernels")
     best = _best(rows)

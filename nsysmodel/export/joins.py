@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CORRELATION_BITS = 40
 _TABLE_PER_ROW = 4
 """A table of all ids is used up to this many of its places for a row that is joined."""
+_FEW = 16
+"""Rows that are this many times fewer than the calls are searched, without a table."""
 
 
 def launches(run: Run, rows: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -72,27 +74,36 @@ def match(rows: pd.DataFrame, calls: pd.DataFrame) -> Ints:
         return np.full(len(rows), -1, dtype=np.int64)
     wanted, offered = _keys(rows, calls)
     size = int(offered.max(initial=-1)) + 1
+    if len(wanted) < len(offered) // _FEW and bool((offered[1:] > offered[:-1]).all()):
+        return _searched(wanted, offered)
     if size <= _TABLE_PER_ROW * (len(wanted) + len(offered)):
         return _looked_up(wanted, offered, size)
     order = np.argsort(offered, kind="stable")
-    offered = offered[order]
+    found = _searched(wanted, offered[order])
+    return np.where(found >= 0, order[found], -1).astype(np.int64)
+
+
+def _searched(wanted: Ints, offered: Ints) -> Ints:
+    """Position in `offered`, which ascends, of each wanted number; of equal ones the first."""
+    import numpy as np
+
     at = np.searchsorted(offered, wanted)
     at[at == len(offered)] = 0
-    hit = (offered[at] == wanted) & (wanted >= 0)
-    return np.where(hit, order[at], -1).astype(np.int64)
+    return np.where((offered[at] == wanted) & (wanted >= 0), at, -1).astype(np.int64)
 
 
 def _looked_up(wanted: Ints, offered: Ints, size: int) -> Ints:
     """Position in `offered` of each wanted number, by a table of all numbers below `size`."""
     import numpy as np
 
+    narrow = np.int32 if len(offered) <= np.iinfo(np.int32).max else np.int64
     # One place more, always empty, for all that is not offered.
-    table = np.full(size + 1, -1, dtype=np.int64)
+    table = np.full(size + 1, -1, dtype=narrow)
     # Backwards: of equal numbers the first one stays.
-    table[offered[::-1]] = np.arange(len(offered) - 1, -1, -1)
+    table[offered[::-1]] = np.arange(len(offered) - 1, -1, -1, dtype=narrow)
     table[-1] = -1
     possible = (wanted >= 0) & (wanted < size)
-    return table[wanted if possible.all() else np.where(possible, wanted, size)]
+    return table[wanted if possible.all() else np.where(possible, wanted, size)].astype(np.int64)
 
 
 def _keys(rows: pd.DataFrame, calls: pd.DataFrame) -> tuple[Ints, Ints]:

@@ -88,7 +88,7 @@ def _texts(reader: Reader, rows: Rows) -> pd.Categorical:
 
 def _domains(reader: Reader, rows: Rows) -> pd.Categorical:
     """Names of the domains. Ids are numbered per process; 0 is the default domain and has no name."""
-    import pandas as pd
+    from nsysmodel.grouping import codes_of, first_rows
 
     domain = or_default(rows["domainId"], 0)
     process = or_default(rows["globalTid"], 0) & PROCESS_MASK
@@ -97,9 +97,10 @@ def _domains(reader: Reader, rows: Rows) -> pd.Categorical:
     names = dict(
         zip(zip(process[created].tolist(), domain[created].tolist(), strict=True), made, strict=True)
     )
-    keys = pd.MultiIndex.from_arrays([process, domain])
-    codes, uniques = pd.factorize(keys)
+    codes = codes_of([process, domain])
+    first = first_rows(codes, int(codes.max(initial=-1)) + 1)
     texts: list[str | None] = [
-        str(names.get((int(p), int(d)), "" if d == 0 else f"<domain {d}>")) for p, d in uniques
+        str(names.get((p, d), "" if d == 0 else f"<domain {d}>"))
+        for p, d in zip(process[first].tolist(), domain[first].tolist(), strict=True)
     ]
     return categories(codes, texts)

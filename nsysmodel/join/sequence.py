@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from nsysmodel.grouping import codes_of, first_rows
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.beliefs import MISFIT
 from nsysmodel.join.costs import Identity, costs_of
+from nsysmodel.join.durations import split_by_duration
 from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.template import DRAFT, Template
 from nsysmodel.join.types import Floats, Ints
@@ -24,10 +26,6 @@ from nsysmodel.theory.floor import floor_of
 
 LEARN_FROM = 8
 """Instances of an identity below which nothing is learned from it."""
-SEPARATE = 0.55
-"""Logarithm of the least ratio between two groups of durations of one launch (a factor of 1.73)."""
-SPLIT_FROM_NS = 4000
-"""Durations below which nothing is split: small kernels jitter by more than that."""
 MOST_SURPRISE = 2.0
 """Most that what was learned may add to a cost: rare is not impossible, an LM head runs once a step."""
 
@@ -53,57 +51,18 @@ def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
     The name alone is never an identity: one GEMM kernel serves many roles, and its grid tells them apart.
     """
     names = kernels["name"].astype("category")
-    keys = [names.cat.codes.to_numpy(np.int64)]
+    keys = [names.cat.codes.to_numpy()]
     keys += [kernels[column].to_numpy(np.int64) for column in ("grid_x", "grid_y", "grid_z", "block_x")]
-    table = pd.DataFrame(dict(enumerate(keys)))
-    launch: Ints = np.asarray(table.groupby(list(table.columns), sort=False).ngroup(), dtype=np.int64)
-    duration = kernels["duration_ns"].to_numpy(np.int64)
-    identity = _split_by_duration(launch, duration)
-    count = int(identity.max()) + 1 if len(identity) else 0
-    first = np.zeros(count, np.int64)
-    first[identity[::-1]] = np.arange(len(identity) - 1, -1, -1)
-    durations = pd.Series(duration).groupby(identity)
-    median, number = durations.median().to_numpy(float), durations.size().to_numpy()
+    launch = codes_of(keys)
+    split = split_by_duration(launch, kernels["duration_ns"].to_numpy(np.int64))
+    codes = keys[0][first_rows(split.identity, len(split.count))]
     texts = [str(text) for text in names.cat.categories]
-    codes = keys[0][first]
     classes = vocabulary.classify_all([texts[code] for code in codes])
     identities = tuple(
         Identity(found, texts[code], float(m), int(n))
-        for found, code, m, n in zip(classes, codes, median, number, strict=True)
+        for found, code, m, n in zip(classes, codes, split.median_ns, split.count, strict=True)
     )
-    return Sequence(identity, identities, launch)
-
-
-def _split_by_duration(launch: Ints, duration: Ints) -> Ints:
-    """Identities of launches, those that run in clearly separate durations split.
-
-    One kernel at one grid may serve two products of the same width and very different depth; their durations
-    then form two groups with nothing between. Few stragglers make no group of their own.
-    """
-    if not len(launch):
-        return launch
-    order = np.lexsort((duration, launch))
-    log = np.log(np.maximum(duration[order], 1).astype(float))
-    same = launch[order][1:] == launch[order][:-1]
-    apart = np.diff(log) > SEPARATE
-    long = duration[order][1:] > SPLIT_FROM_NS
-    cluster = np.concatenate(([0], np.cumsum(~same | (apart & long))))
-    size = np.bincount(cluster)
-    # The number of the launch's first cluster stands for clusters too small to mean anything.
-    home = np.concatenate(([0], np.maximum.accumulate(np.where(~same, np.arange(1, len(log)), 0))))
-    total = np.bincount(launch)[launch[order]]
-    small = size[cluster] < np.maximum(4, 0.02 * total)
-    biggest = _biggest(cluster[home], cluster, size)
-    result = np.empty(len(launch), np.int64)
-    result[order] = np.where(small, biggest, cluster)
-    return np.unique(result, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _biggest(home: Ints, cluster: Ints, size: Ints) -> Ints:
-    """For each row the largest cluster of its launch; `home` is the first cluster of the launch."""
-    table = pd.DataFrame({"home": home, "cluster": cluster, "size": size[cluster]}).drop_duplicates("cluster")
-    best = table.sort_values(["home", "size"]).groupby("home")["cluster"].last()
-    return best.reindex(home).to_numpy(np.int64)
+    return Sequence(split.identity, identities, launch)
 
 
 def op_floors(template: Template, hardware: Hardware) -> dict[int, tuple[float, float]]:

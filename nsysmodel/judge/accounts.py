@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -33,12 +32,11 @@ def work_of(case: Case, join: Join, *, judged: bool, layers: int = 0) -> Work:
 
     Without used steps everything is one window.
     """
-    activity, names = relabelled(case.activity, case.kernels, join.labels.op), case.names
+    op = join.labels.op if judged else np.broadcast_to(np.int64(-1), len(case.kernels))
+    activity, names = relabelled(case.activity, case.kernels, op), case.names
     windows = [Window(step.index, step.start_ns, step.end_ns) for step in join.used]
     if not windows and len(activity):
         windows = [Window(0, int(activity.start_ns.min()), int(activity.end_ns.max()))]
-    if not judged:
-        activity = replace(activity, op=np.full(len(activity), -1, np.int32))
     labels = join.labels.op_labels if judged else ()
     return Work(activity, windows, labels, names, layers, join.method != "none" and bool(join.used))
 

@@ -12,6 +12,7 @@ from nsysmodel.account.build import build_activity
 from nsysmodel.account.types import Activity
 from nsysmodel.errors import ExportError
 from nsysmodel.export.joins import launches, ranges_of
+from nsysmodel.export.reader import is_one
 from nsysmodel.join.join import DeviceWork
 from nsysmodel.join.markers import Marker, find_markers
 from nsysmodel.join.types import Bools, Ints
@@ -64,12 +65,11 @@ def find_cases(run: Run, selection: Selection) -> list[Case]:
         ExportError: nothing in the export matches the selection.
     """
     kernels = _selected(run, run.kernels(), selection)
-    if len(kernels):
-        keys = (
-            kernels.groupby(["global_pid", "process", "device"])["duration_ns"]
-            .sum()
-            .sort_values(ascending=False)
-        )
+    places = [kernels[name].to_numpy() for name in _PLACE]
+    if len(kernels) and all(map(is_one, places)):
+        pairs = [(int(places[0][0]), int(places[1][0]), int(places[2][0]))]
+    elif len(kernels):
+        keys = kernels.groupby(_PLACE)["duration_ns"].sum().sort_values(ascending=False)
         pairs = [(int(g), int(p), int(d)) for g, p, d in keys.index]
     else:
         traces = run.graph_traces()
@@ -84,6 +84,9 @@ def find_cases(run: Run, selection: Selection) -> list[Case]:
             "`nsysmodel inspect` lists processes, devices and the time span.",
         )
     return [_case(run, kernels, *pair) for pair in pairs]
+
+
+_PLACE = ["global_pid", "process", "device"]
 
 
 def _nothing_selected(selection: Selection) -> bool:

@@ -63,10 +63,12 @@ def with_unclaimed(work: Work, vocabulary: Vocabulary) -> Work:
         ],
         np.int32,
     )
-    free = (activity.kind == KERNEL) & (activity.op < 0)
-    kind = np.where(free, kinds[activity.name], -1) if len(kinds) else np.full(len(activity), -1)
-    op = np.where(kind >= 0, kind + len(labels), activity.op).astype(np.int32)
     texts = (*labels, *(f"{kind} (no op claims it)" for kind in CLASSES))
+    if not (kinds >= 0).any():
+        return replace(work, labels=texts)
+    free = (activity.kind == KERNEL) & (activity.op < 0)
+    kind = np.where(free, kinds[activity.name], -1)
+    op = np.where(kind >= 0, kind + len(labels), activity.op).astype(np.int32)
     return replace(work, activity=replace(activity, op=op), labels=texts)
 
 

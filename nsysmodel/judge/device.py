@@ -11,10 +11,11 @@ from nsysmodel import intervals
 from nsysmodel.account.gaps import find_gaps
 from nsysmodel.account.small import started_in, t0_ns
 from nsysmodel.account.transfers import transfers
-from nsysmodel.account.types import GRAPH, KERNEL, Window
+from nsysmodel.account.types import GRAPH, KERNEL, Activity, Window
 from nsysmodel.account.waterfall import Waterfall, waterfall
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.types import Bools, Join
+from nsysmodel.intervals import Spans
+from nsysmodel.join.types import Bools, Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.accounts import (
     gains,
@@ -27,14 +28,15 @@ from nsysmodel.judge.accounts import (
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.clock import clock_facts
 from nsysmodel.judge.clusters import clusters_of
-from nsysmodel.judge.collectives import summaries, with_unclaimed
+from nsysmodel.judge.collectives import Work, summaries, with_unclaimed
 from nsysmodel.judge.explain import Evidence, explained
 from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, measured_by_op, op_rows
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.judge.shape import layer_heat, learned_layers, missing_rows, unmodeled_rows
 from nsysmodel.judge.timeline import timeline_of
 from nsysmodel.model.types import StepModel
-from nsysmodel.result import Coverage, DeviceResult, DroppedStep, OpRow, Steps, StepTotals
+from nsysmodel.result import Coverage, DeviceResult, DroppedStep, Gaps, OpRow, Steps, StepTotals, Timeline
+from nsysmodel.result_account import LaunchSummary
 from nsysmodel.theory.floor import Floor, floor_of
 from nsysmodel.workload import Workload
 
@@ -76,9 +78,8 @@ def device_result(
     inside = _inside(case, windows)
     priced = theory.priced if judged else {}
     floor_total = {label: round(p.floor_ns) if p.judged else None for label, p in priced.items()}
-    gaps = find_gaps(activity, windows, labels, case.api_calls, case.syncs, case.overhead, work.names)
-    account = waterfall(activity, windows, labels, floor_total, gaps)
-    fixed = t0_ns(case.kernels["duration_ns"].to_numpy(np.int64)[inside])
+    account, gaps, timeline, launch = _accounts(case, work, floor_total)
+    fixed = t0_ns(_of(case, "duration_ns", inside))
     launch_ns = ASSUMED_T0_NS if fixed is None else fixed
     clock = clock_facts(theory.hardware, case.gpu, case.clock, windows)
     collectives = summaries(with_unclaimed(work, vocabulary), priced, theory.hardware, launch_ns)
@@ -91,8 +92,6 @@ def device_result(
         rebuilt = _rebuilt(theory, join, inside)
         evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
         ops = explained(ops, priced, gain, evidence)
-    running = np.isin(activity.kind, (KERNEL, GRAPH))
-    kernel_spans = intervals.union(activity.start_ns[running], activity.end_ns[running])
     floors = theory.floors if judged else {}
     model = theory.model if judged else None
     return DeviceResult(
@@ -106,20 +105,42 @@ def device_result(
         ops=ops,
         unmodeled=unmodeled_rows(case, join, inside, vocabulary) if judged else (),
         missing=missing_rows(join, model, floors, labels) if model else (),
-        gaps=gaps.gaps,
-        transfers=transfers(case.copies, case.memsets, kernel_spans, windows, theory.hardware),
+        gaps=gaps,
+        transfers=transfers(case.copies, case.memsets, _running(activity), windows, theory.hardware),
         coverage=_coverage(case, join, inside, judged),
         kernels=_all_kernels(case, inside, vocabulary),
         layers=layer_heat(case, join, model, floors) if model else (),
         learned=learned_layers(case, join, model, theory.prices) if model and theory.prices else (),
-        timeline=timeline_of(activity, work.names, labels, windows, gaps.frame),
+        timeline=timeline,
         median_step=median_step(account),
         recoverable=recoverable_rows(work, ops, priced, gain),
         small=small_summary(work),
-        launch=launch_summary(work, gaps),
+        launch=launch,
         collectives=collectives,
         clock=clock,
     )
+
+
+def _accounts(
+    case: Case, work: Work, floor_total: Mapping[str, int | None]
+) -> tuple[Waterfall, Gaps, Timeline | None, LaunchSummary | None]:
+    """What is made of the gaps, whose rows are large with millions of kernels; nothing else needs them."""
+    windows = list(work.windows)
+    gaps = find_gaps(
+        work.activity, windows, work.labels, case.api_calls, case.syncs, case.overhead, work.names
+    )
+    return (
+        waterfall(work.activity, windows, work.labels, floor_total, gaps),
+        gaps.gaps,
+        timeline_of(work.activity, work.names, work.labels, windows, gaps.frame),
+        launch_summary(work, gaps),
+    )
+
+
+def _running(activity: Activity) -> Spans:
+    """The set of times in which kernels or traced graphs run."""
+    running = (activity.kind == KERNEL) | (activity.kind == GRAPH)
+    return intervals.union(activity.start_ns[running], activity.end_ns[running])
 
 
 def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:
@@ -131,6 +152,12 @@ def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:
 def _inside(case: Case, windows: list[Window]) -> Bools:
     """Kernels that start in a used window."""
     return np.asarray(started_in(case.kernels["start_ns"].to_numpy(np.int64), windows) >= 0)
+
+
+def _of(case: Case, column: str, inside: Bools) -> Ints:
+    """A column of the kernels at these rows."""
+    values = case.kernels[column].to_numpy(np.int64)
+    return values if inside.all() else values[inside]
 
 
 def _steps(join: Join) -> Steps:
@@ -214,8 +241,7 @@ def _with(totals: StepTotals, **values: object) -> StepTotals:
 
 def _coverage(case: Case, join: Join, inside: Bools, judged: bool) -> Coverage:
     """Share of kernel time (union) and count that ops claim, and the count closure."""
-    start = case.kernels["start_ns"].to_numpy(np.int64)[inside]
-    end = case.kernels["end_ns"].to_numpy(np.int64)[inside]
+    start, end = _of(case, "start_ns", inside), _of(case, "end_ns", inside)
     whole = intervals.union_length(start, end)
     if not judged or not len(start):
         return Coverage(0.0, 0.0, whole)

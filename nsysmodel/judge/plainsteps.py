@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from nsysmodel.grouping import first_rows
 from nsysmodel.join.markers import step_of_launches
 from nsysmodel.join.types import Ints, Join, Labels, StepWindow
 from nsysmodel.judge.cases import Case
@@ -34,29 +35,22 @@ def _numbers(case: Case) -> tuple[Ints, str]:
     large = counts >= 0.5 * counts.max(initial=0)
     if not counts.any() or np.count_nonzero(large) < 3:
         return np.full(len(graphs), -1, np.int64), "none"
-    opening = np.sort(_first_rows(codes, len(ids))[large])
+    opening = np.sort(first_rows(codes, len(ids))[large])
     return np.searchsorted(opening, np.arange(len(graphs)), side="right") - 1, "cuda_graph"
 
 
 def _windows(case: Case, step: Ints) -> list[StepWindow]:
-    known = np.flatnonzero(step >= 0)
-    first = _first_rows(step[known], int(step.max(initial=-1)) + 1)
+    # One place more, which takes the kernels outside all steps: they are of step -1.
+    first = first_rows(step, int(step.max(initial=-1)) + 2)[:-1]
     first = first[first >= 0]
     if len(first) < 2:
         return []
     # Kernels are in order of start: the first one of a step starts first.
-    begins = case.kernels["start_ns"].to_numpy(np.int64)[known[first]].tolist()
+    begins = case.kernels["start_ns"].to_numpy(np.int64)[first].tolist()
     ends = [*begins[1:], int(case.activity.end_ns.max())]
     return [
         StepWindow(index, begin, end, 0) for index, (begin, end) in enumerate(zip(begins, ends, strict=True))
     ]
-
-
-def _first_rows(codes: Ints, count: int) -> Ints:
-    """First row of each code below `count`; -1 for a code without rows."""
-    first = np.full(count, -1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
 
 
 def _whole(case: Case) -> StepWindow:

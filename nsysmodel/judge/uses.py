@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from nsysmodel.grouping import codes_of, first_rows, ordered
 from nsysmodel.join.types import Bools, Ints
 from nsysmodel.judge.cases import Case
 from nsysmodel.result import KernelUse
@@ -22,37 +23,33 @@ def kernel_uses(
     earlier: Ints | None = None,
 ) -> tuple[KernelUse, ...]:
     """Kernels by name and launch shape, most time first; `earlier` as `earlier_launches` gives it."""
-    own = np.arange(len(case.kernels))[mask]
+    own: Ints = np.arange(len(case.kernels))[mask]
     if not len(own):
         return ()
     codes, examples = _shapes(case.kernels, own)
-    values = {"code": codes, "duration_ns": case.kernels["duration_ns"].to_numpy()[own]}
-    if earlier is not None:
-        values["earlier"] = earlier[own]
-    groups = pd.DataFrame(values, copy=False).groupby("code", sort=True)
-    table = groups["duration_ns"].agg(["size", "sum", "median", "min", "max"])
-    keys = case.kernels.iloc[examples][SHAPE].itertuples(index=False, name=None)
-    table.index = pd.Index([(str(key[0]), *key[1:]) for key in keys], tupleize_cols=False)
-    skips = dict(zip(table.index, groups["earlier"].min(), strict=True)) if earlier is not None else {}
-    whole = int(values["duration_ns"].sum())
-    table = table.sort_values(["sum", "size"], ascending=False, kind="stable")
-    rows = table.head(limit) if limit else table
+    groups = ordered(codes, case.kernels["duration_ns"].to_numpy(np.int64)[own], len(examples))
+    first, last, size = groups.edges[:-1], groups.edges[1:] - 1, groups.size
+    total, median = np.add.reduceat(groups.values, first), groups.median()
+    skips = _least(codes, earlier[own], len(examples)) if earlier is not None else None
+    whole = int(total.sum())
+    best = np.lexsort((-size, -total))[:limit]
+    keys = case.kernels.iloc[examples[best]][SHAPE].itertuples(index=False, name=None)
     return tuple(
         KernelUse(
             name=str(key[0]),
             grid="×".join(str(n) for n in key[1:4]),
             block="×".join(str(n) for n in key[4:7]),
-            instances=int(row["size"]),
-            total_ns=int(row["sum"]),
-            median_ns=int(row["median"]),
-            min_ns=int(row["min"]),
-            max_ns=int(row["max"]),
+            instances=int(size[code]),
+            total_ns=int(total[code]),
+            median_ns=int(median[code]),
+            min_ns=int(groups.values[first[code]]),
+            max_ns=int(groups.values[last[code]]),
             kernel_class=(classes or {}).get(str(key[0]), ""),
             op=op,
-            share=int(row["sum"]) / whole if whole else 0.0,
-            launch_skip=int(skips[key]) if key in skips else None,
+            share=int(total[code]) / whole if whole else 0.0,
+            launch_skip=int(skips[code]) if skips is not None else None,
         )
-        for key, row in zip(rows.index, rows.to_dict("records"), strict=True)
+        for key, code in zip(keys, best.tolist(), strict=True)
     )
 
 
@@ -60,21 +57,23 @@ SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 """What tells one use of a kernel from another."""
 
 
+def _least(codes: Ints, values: Ints, count: int) -> Ints:
+    """The least value of each code."""
+    least = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(least, codes, values)
+    return least
+
+
 def _shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
     """Code of each row's name and launch shape, in order of first rows, and those rows of `kernels`."""
-    codes = np.zeros(len(rows), np.int64)
+    columns = []
     for column in SHAPE:
         values = kernels[column]
         plain = values.cat.codes.to_numpy() if values.dtype == "category" else values.to_numpy()
-        if plain.strides == (0,):
-            continue
-        part, known = pd.factorize(plain[rows])
-        if len(known) > 1:
-            # Both counts are at most that of the rows, so their product fits.
-            codes = pd.factorize(codes * len(known) + part)[0]
-    first = np.empty(int(codes.max()) + 1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return codes, rows[first]
+        if plain.strides != (0,):
+            columns.append(plain if len(rows) == len(kernels) else plain[rows])
+    codes = codes_of(columns) if columns else np.zeros(len(rows), np.int64)
+    return codes, rows[first_rows(codes, int(codes.max()) + 1)]
 
 
 def earlier_launches(case: Case) -> Ints:

@@ -32,7 +32,6 @@ def activity_of(rows: list[tuple[int, int, int, int]]) -> Activity:
         stream=none,
         correlation_id=none,
         name=np.zeros(start.size, dtype=np.int32),
-        bytes=none,
         in_graph=np.zeros(start.size, dtype=np.bool_),
         launch_start_ns=none,
         launch_end_ns=none,

@@ -89,6 +89,19 @@ def test_clip_cuts_each_interval_to_each_window(found: list[Pair], cut: list[Pai
 
 
 @given(pairs(), windows())
+def test_set_is_cut_as_intervals_are(found: list[Pair], cut: list[Pair]) -> None:
+    whole = intervals.union(*columns(found))
+    pieces = intervals.clip(whole, as_spans(cut))
+    expected = [
+        (max(start, low), min(end, high), index, place)
+        for index, (start, end) in enumerate(zip(whole.start.tolist(), whole.end.tolist(), strict=True))
+        for place, (low, high) in enumerate(cut)
+        if max(start, low) < min(end, high)
+    ]
+    assert list(zip(*(column.tolist() for column in pieces), strict=True)) == expected
+
+
+@given(pairs(), windows())
 def test_complement_is_what_is_left_of_each_window(found: list[Pair], cut: list[Pair]) -> None:
     gaps = intervals.complement(intervals.union(*columns(found)), as_spans(cut))
     for place, window in enumerate(cut):
@@ -105,15 +118,6 @@ def test_covered_counts_the_grid(found: list[Pair], queries: list[Pair]) -> None
     assert lengths.tolist() == [len(grid([query]) & grid(found)) for query in queries]
 
 
-@given(pairs())
-def test_active_count_at_every_nanosecond(found: list[Pair]) -> None:
-    counts = intervals.active_count(*columns(found))
-    for ns in range(GRID):
-        place = int(np.searchsorted(counts.time, ns, side="right")) - 1
-        active = int(counts.active[place]) if place >= 0 else 0
-        assert active == sum(start <= ns < end for start, end in found)
-
-
 @given(pairs(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
 def test_exclusive_time_of_groups(found: list[Pair], labels: list[int]) -> None:
     groups = labels[: len(found)]
@@ -122,6 +126,16 @@ def test_exclusive_time_of_groups(found: list[Pair], labels: list[int]) -> None:
         mine = grid([pair for pair, label in zip(found, groups, strict=True) if label == group])
         others = grid([pair for pair, label in zip(found, groups, strict=True) if label != group])
         assert alone[group] == len(mine - others)
+
+
+@given(pairs(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_exclusive_time_where_nothing_overlaps(found: list[Pair], labels: list[int]) -> None:
+    apart = intervals.union(*columns(found))
+    groups = np.array(labels[: apart.start.size], dtype=np.int64)
+    expected = np.zeros(4, dtype=np.int64)
+    pieces = intervals.exclusive_spans(*apart, groups)
+    np.add.at(expected, pieces.part_of, pieces.end - pieces.start)
+    assert intervals.exclusive(*apart, groups, groups=4).tolist() == expected.tolist()
 
 
 @given(pairs(), st.lists(st.integers(-2, 2), min_size=12, max_size=12))
@@ -141,7 +155,6 @@ def test_thousands_of_streams_far_from_zero() -> None:
     index = np.arange(5000, dtype=np.int64)
     start, end = origin + index, origin + index + 5000
     assert intervals.union_length(start, end) == 9999
-    assert intervals.active_count(start, end).active.max() == 5000
     assert intervals.exclusive(start, end, index, groups=5000).sum() == 2
     sets = intervals.union_by_group(start, end, index)
     assert (sets.start == start).all()

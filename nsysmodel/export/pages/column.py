@@ -22,8 +22,9 @@ class Column:
     def __init__(self, room: int, kind: Kind) -> None:
         import numpy as np
 
-        dtype = {"int": np.int64, "real": np.float64, "text": object}[kind]
-        self._out: Values = np.empty(room, dtype=dtype)
+        self._dtype: type = {"int": np.int64, "real": np.float64, "text": object}[kind]
+        self._room = room
+        self._out: Values = np.empty(room if kind == "text" else 0, dtype=self._dtype)
         self._lock = threading.Lock()
         self._value: Any = None
         self._held: list[tuple[int, int]] = []
@@ -45,10 +46,17 @@ class Column:
             if values[-1] == self._value and bool((values == self._value).all()):
                 self._held.append((first, until))
                 return True
+            # Not before: memory that was used before would count although nothing is written to it.
+            self._out = self._empty()
             self._varies = True
             for start, stop in self._held:
                 self._out[start:stop] = self._value
             return False
+
+    def _empty(self) -> Values:
+        import numpy as np
+
+        return np.empty(self._room, dtype=self._dtype)
 
     def whole(self, rows: int) -> Values:
         """The column, of this many rows."""
