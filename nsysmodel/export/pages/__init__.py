@@ -8,6 +8,6 @@ outside the file or loop: page numbers and offsets are checked, and a walk visit
 from nsysmodel.export.pages.database import Database, DeclinedError
 from nsysmodel.export.pages.layout import layout
 from nsysmodel.export.pages.shapes import Layout
-from nsysmodel.export.pages.table import Progress, count, read
+from nsysmodel.export.pages.table import Progress, count, mapped, read
 
-__all__ = ["Database", "DeclinedError", "Layout", "Progress", "count", "layout", "read"]
+__all__ = ["Database", "DeclinedError", "Layout", "Progress", "count", "layout", "mapped", "read"]
