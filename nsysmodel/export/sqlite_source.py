@@ -147,6 +147,26 @@ class SqliteSource:
             raise ExportError(f"{self._shown} is damaged in {table}: its rows repeat.", DAMAGED)
         return rows
 
+    def mapped(self, table: str, want: Mapping[str, Kind], make: Callable[[Rows], T]) -> list[T]:
+        """What `make` makes of the wanted columns of each block of rows, in order; several threads call it.
+
+        Where a column is absent, there are no blocks. What `make` raises comes through.
+        """
+        if {column.lower() for column in want} - {column.lower() for column in self.columns(table)}:
+            return []
+        name = self._names[table.upper()]
+        watch = counter(f"reading {name}")
+
+        def counted(rows: Rows) -> tuple[int, T]:
+            return len(next(iter(rows.values()))), make(rows)
+
+        made = self._decoded(name, lambda base, layout: pages.mapped(base, layout, want, counted, watch))
+        if made is None:
+            rows = self.read(table, want)
+            return [make(rows)] if len(next(iter(rows.values()))) else []
+        self._rows_of[name] = sum(rows for rows, _ in made)
+        return [result for _, result in made]
+
     def _decoded(self, name: str, make: Callable[[pages.Database, pages.Layout], T]) -> T | None:
         """What the pages of a table give; None where SQLite must read it."""
         try:

@@ -7,7 +7,8 @@ outside the file or loop: page numbers and offsets are checked, and a walk visit
 
 from nsysmodel.export.pages.database import Database, DeclinedError
 from nsysmodel.export.pages.layout import layout
+from nsysmodel.export.pages.met import Met
 from nsysmodel.export.pages.shapes import Layout
 from nsysmodel.export.pages.table import Progress, count, mapped, read
 
-__all__ = ["Database", "DeclinedError", "Layout", "Progress", "count", "layout", "mapped", "read"]
+__all__ = ["Database", "DeclinedError", "Layout", "Met", "Progress", "count", "layout", "mapped", "read"]
