@@ -3,6 +3,7 @@
 A question for the help page is answered at once; everything else goes to the group of commands.
 """
 
+import os
 import sys
 
 
@@ -12,14 +13,14 @@ def main() -> None:
     if sys.argv[1:] in (["--help"], ["-h"]) and sys.stdout.encoding.lower() == "utf-8":
         _help()
         return
+    # No command multiplies large matrices, and the threads for it would take half of numpy's loading time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from nsysmodel.cli import main as command
 
     command(prog_name="nsysmodel")
 
 
 def _help() -> None:
-    import os
-
     from nsysmodel.help_page import page, terminal_width
 
     try:

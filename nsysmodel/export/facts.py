@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsysmodel.result import Completeness, ExportFacts, GraphMode
+from nsysmodel.result_export import Completeness, ExportFacts, GraphMode
 
 if TYPE_CHECKING:
     import pandas as pd

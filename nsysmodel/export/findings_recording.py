@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nsysmodel.export.facts import collected, is_graph_launch, is_launch, lost, stored
 from nsysmodel.export.gpu_frames import GRAPH_TRACE
 from nsysmodel.intervals import union_length
-from nsysmodel.result import Diagnostic, Severity
+from nsysmodel.result_export import Diagnostic, Severity
 from nsysmodel.units import bytes_, count, ns, percent
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysmodel.errors import ExportError
 from nsysmodel.export.source import NULL, Kind, Rows, Source
-from nsysmodel.result import Diagnostic, Severity
+from nsysmodel.result_export import Diagnostic, Severity
 
 if TYPE_CHECKING:
     import numpy as np

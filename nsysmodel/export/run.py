@@ -13,7 +13,7 @@ from nsysmodel.export.device_frames import GpuFacts
 from nsysmodel.export.nvtx_frames import nvtx
 from nsysmodel.export.opening import Opened, open_source
 from nsysmodel.export.reader import Reader, Wanted
-from nsysmodel.result import Diagnostic, ExportFacts
+from nsysmodel.result_export import Diagnostic, ExportFacts
 
 if TYPE_CHECKING:
     import pandas as pd
