@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from nsysmodel.export.summary import statistics
 from nsysmodel.join.types import Bools, Ints
 from nsysmodel.judge.cases import Case
 from nsysmodel.result import KernelUse
@@ -25,34 +26,33 @@ def kernel_uses(
     own = np.arange(len(case.kernels))[mask]
     if not len(own):
         return ()
-    codes, examples = _shapes(case.kernels, own)
-    values = {"code": codes, "duration_ns": case.kernels["duration_ns"].to_numpy()[own]}
-    if earlier is not None:
-        values["earlier"] = earlier[own]
-    groups = pd.DataFrame(values, copy=False).groupby("code", sort=True)
-    table = groups["duration_ns"].agg(["size", "sum", "median", "min", "max"])
-    keys = case.kernels.iloc[examples][SHAPE].itertuples(index=False, name=None)
-    table.index = pd.Index([(str(key[0]), *key[1:]) for key in keys], tupleize_cols=False)
-    skips = dict(zip(table.index, groups["earlier"].min(), strict=True)) if earlier is not None else {}
-    whole = int(values["duration_ns"].sum())
-    table = table.sort_values(["sum", "size"], ascending=False, kind="stable")
-    rows = table.head(limit) if limit else table
+    codes, examples = shapes(case.kernels, own)
+    durations = case.kernels["duration_ns"].to_numpy()[own]
+    count = np.bincount(codes)
+    found = statistics(codes, durations, count)
+    order = np.lexsort((-count, -found["total_ns"]))[:limit]
+    skips = _least(earlier[own], codes, count)[order].tolist() if earlier is not None else [None] * len(order)
+    whole = int(durations.sum())
+    columns = [case.kernels[column].iloc[examples[order]].tolist() for column in SHAPE]
+    numbers = [found[column][order].tolist() for column in ("total_ns", "med_ns", "min_ns", "max_ns")]
     return tuple(
         KernelUse(
             name=str(key[0]),
             grid="×".join(str(n) for n in key[1:4]),
             block="×".join(str(n) for n in key[4:7]),
-            instances=int(row["size"]),
-            total_ns=int(row["sum"]),
-            median_ns=int(row["median"]),
-            min_ns=int(row["min"]),
-            max_ns=int(row["max"]),
+            instances=instances,
+            total_ns=total_ns,
+            median_ns=int(median_ns),
+            min_ns=min_ns,
+            max_ns=max_ns,
             kernel_class=(classes or {}).get(str(key[0]), ""),
             op=op,
-            share=int(row["sum"]) / whole if whole else 0.0,
-            launch_skip=int(skips[key]) if key in skips else None,
+            share=total_ns / whole if whole else 0.0,
+            launch_skip=skip,
         )
-        for key, row in zip(rows.index, rows.to_dict("records"), strict=True)
+        for key, instances, total_ns, median_ns, min_ns, max_ns, skip in zip(
+            zip(*columns, strict=True), count[order].tolist(), *numbers, skips, strict=True
+        )
     )
 
 
@@ -60,7 +60,14 @@ SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 """What tells one use of a kernel from another."""
 
 
-def _shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
+def _least(values: Ints, codes: Ints, count: Ints) -> Ints:
+    """The least value of each code, none of which has no rows."""
+    starts = np.cumsum(count) - count
+    least: Ints = np.minimum.reduceat(values[np.argsort(codes, kind="stable")], starts)
+    return least
+
+
+def shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
     """Code of each row's name and launch shape, in order of first rows, and those rows of `kernels`."""
     codes = np.zeros(len(rows), np.int64)
     for column in SHAPE:
