@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nsysmodel.errors import ExportError
 from nsysmodel.export.gpu_frames import KERNEL
-from nsysmodel.export.pages import Met
+from nsysmodel.export.pages import UnlikeError
 from nsysmodel.export.reader import all_sound
 from nsysmodel.export.source import NULL, Rows
 from nsysmodel.export.sqlite_source import SqliteSource
@@ -56,23 +56,25 @@ def durations(source: Source, columns: Iterable[str]) -> Durations | None:
     names = tuple(columns)
     if not isinstance(source, SqliteSource):
         return None
-    met = Met(len(names))
 
-    def narrow(rows: Rows) -> tuple[Ints, Ints]:
+    def narrow(rows: Rows, code: Ints) -> tuple[Ints, Ints]:
         start, end = rows["start"], rows["end"]
         if not all_sound(start, end):
             raise _OddError
-        place = met.places([np.ascontiguousarray(rows[name]).view(np.uint64) for name in names])
-        return _narrowed(end - start), _narrowed(place - 1)
+        return _narrowed(end - start), _narrowed(code)
 
     try:
-        blocks = source.mapped(KERNEL, dict.fromkeys(("start", "end", *names), "int"), narrow)
-    except (ExportError, _OddError):
+        found = source.mapped(KERNEL, {"start": "int", "end": "int"}, names, narrow)
+    except (ExportError, UnlikeError, _OddError):
         return None
-    if not blocks or (met.rows.view(np.int64) == NULL).any():
+    if found is None or not found[0]:
         return None
-    identity = {name: met.rows[:, i].view(np.int64) for i, name in enumerate(names)}
-    first, count = _first_and_count([codes for _, codes in blocks], len(met.rows))
+    blocks, known = found
+    values = np.array(known, dtype=np.int64).reshape(len(known), len(names))
+    if (values == NULL).any():
+        return None
+    identity = {name: values[:, i] for i, name in enumerate(names)}
+    first, count = _first_and_count([codes for _, codes in blocks], len(known))
     duration, code = (np.concatenate(columns) for columns in zip(*blocks, strict=True))
     return Durations(duration, code, identity, first, count)
 

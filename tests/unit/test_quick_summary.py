@@ -16,9 +16,11 @@ from fixtures.generations import build_generation
 from fixtures.registry import GENERATIONS
 from nsysmodel import open_run
 from nsysmodel.errors import ExportError
-from nsysmodel.export.pages import values
+from nsysmodel.export.pages import UnlikeError, values
 from nsysmodel.export.pages.met import Met
 from nsysmodel.export.quick import quick_summary
+from nsysmodel.export.source import NULL
+from nsysmodel.export.sqlite_source import SqliteSource
 from nsysmodel.export.summary import kernel_summary, statistics
 
 BUNDLED = Path(__file__).parents[2] / "fixtures" / "qwen3-30b-decode-gh200.sqlite"
@@ -144,23 +146,76 @@ def test_rows_that_share_a_slot_are_told_apart() -> None:
     assert (met.places([many[::-1]]) == places[::-1]).all()
 
 
+def _mapped(path: Path, columns: tuple[str, ...], table: str) -> tuple[np.ndarray, np.ndarray]:
+    """Some columns of all rows by their numbers, and by SQLite."""
+    source = SqliteSource(path, "t")
+    found = source.mapped(table, {columns[0]: "int"}, columns, lambda rows, code: (rows[columns[0]], code))
+    assert found is not None
+    blocks, known = found
+    source.close()
+    codes = np.concatenate([code for _, code in blocks])
+    values_ = np.array(known, dtype=np.int64)[codes]
+    assert np.array_equal(np.concatenate([first for first, _ in blocks]), values_[:, 0])
+    db = sqlite3.connect(path)
+    rows = db.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid").fetchall()
+    db.close()
+    return values_, np.array([[NULL if v is None else v for v in row] for row in rows], dtype=np.int64)
+
+
+@pytest.mark.parametrize("columns", [("a",), ("b", "d"), ("c", "b", "a"), ("d", "a", "b", "c")])
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_stand_for_the_values(
+    columns: tuple[str, ...], seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values of all sizes, NULL, a text between the columns, and a column that was added later."""
+    monkeypatch.setattr("nsysmodel.export.pages.table._BLOCK_BYTES", 1 << 13)
+    random = np.random.default_rng(seed)
+    pool = [None, 0, 1, -1, 127, -128, 128, 40_000, -(2**23), 2**31, -(2**40), 2**47, 2**62, -(2**63) + 1]
+    path = tmp_path / "t.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (a INTEGER, b INTEGER, text TEXT, c INTEGER)")
+    rows = [[pool[i] for i in random.integers(0, len(pool), 4)] for _ in range(1500)]
+    db.executemany("INSERT INTO t VALUES (?, ?, 'x', ?)", [row[:3] for row in rows[:700]])
+    db.execute("ALTER TABLE t ADD COLUMN d INTEGER")
+    db.executemany("INSERT INTO t VALUES (?, ?, 'some text', ?, ?)", rows[700:])
+    db.commit()
+    db.close()
+    found, expected = _mapped(path, columns, "t")
+    assert np.array_equal(found, expected)
+
+
 def test_blocks_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nsysmodel.export.pages.table._BLOCK_BYTES", 1 << 14)
-    with open_run(BUNDLED) as run:
-        blocks = run._opened.source.mapped(KERNELS, {"start": "int"}, lambda rows: rows["start"].copy())  # type: ignore[attr-defined]
-        whole = run._opened.source.read(KERNELS, {"start": "int"})["start"]
-    assert len(blocks) > 3
-    assert np.array_equal(np.concatenate(blocks), whole)
+    found, expected = _mapped(BUNDLED, ("start", "end", "gridX"), KERNELS)
+    assert len(found) > 1000
+    assert np.array_equal(found, expected)
+
+
+def test_what_cannot_be_numbered_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a, b REAL)")
+    db.executemany("INSERT INTO t VALUES (?, ?, ?)", [(i, i, 0.5) for i in range(300)])
+    db.commit()
+    db.close()
+    monkeypatch.setattr("nsysmodel.export.pages.alike.MOST", 200)
+    for column in ("id", "b", "a"):
+        with pytest.raises(UnlikeError):
+            SqliteSource(path, "t").mapped("t", {"id": "int"}, (column,), lambda *_: None)
 
 
 def test_what_a_maker_raises_comes_through() -> None:
-    def refuse(_: object) -> None:
+    def refuse(*_: object) -> None:
         raise LookupError
 
-    with open_run(BUNDLED) as run, pytest.raises(LookupError):
-        run._opened.source.mapped(KERNELS, {"start": "int"}, refuse)  # type: ignore[attr-defined]
+    source = SqliteSource(BUNDLED, "t")
+    with pytest.raises(LookupError):
+        source.mapped(KERNELS, {"start": "int"}, ("gridX",), refuse)
+    assert source.mapped(KERNELS, {"start": "int"}, ("absent",), refuse) is None
+    assert source.mapped("absent", {"start": "int"}, ("gridX",), refuse) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=70), min_size=1, max_size=40))
 def test_few_and_many_texts_are_read_alike(texts: list[bytes]) -> None:
     data = np.frombuffer(b"".join(texts) + bytes(8), dtype=np.uint8)

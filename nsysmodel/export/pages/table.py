@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from nsysmodel.export.pages.alike import Alike, UnlikeError
 from nsysmodel.export.pages.cells import Cells, cells, counts
 from nsysmodel.export.pages.column import Column
 from nsysmodel.export.pages.database import Database, DeclinedError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 21
 """About what a cache of a core holds: the pages of a block are visited once a column."""
 _MOST_THREADS = 8
+_NUMBER = ""
+"""Among the columns of a block, which all have names, stands for the numbers of its rows."""
 
 T = TypeVar("T")
 Put = Callable[[int, int, Rows], None]
@@ -61,22 +64,38 @@ def mapped(
     database: Database,
     layout: Layout,
     want: Mapping[str, Kind],
-    make: Callable[[Rows], T],
+    alike: tuple[str, ...],
+    make: Callable[[Rows, Ints], T],
     progress: Progress | None = None,
-) -> list[T]:
+) -> tuple[list[T], list[tuple[int, ...]]]:
     """What `make` makes of each block of rows, in order of rowid, on several threads.
 
     The columns of a block are dropped when it has been made into something: a table of millions of rows
-    need not be in memory. The arguments and errors are those of `read`, and whatever `make` raises.
+    need not be in memory.
+
+    Args:
+        database, layout, want, progress: as in `read`.
+        alike: columns of integers; rows with equal values in them get one number, from 0 on.
+        make: called with the wanted columns of a block, and the number of each row.
+
+    Returns:
+        What `make` returned, and for each number the values of the columns in `alike`, NULL as in `read`. Two
+        numbers may have equal values.
+
+    Raises:
+        DeclinedError: as in `read`.
+        UnlikeError: too many rows differ in `alike`, or it names something else than integers.
     """
-    reading = _Reading(database, layout, dict(want), leaves(database, layout.root), progress)
+    places = tuple(layout.columns[name.lower()] for name in alike)
+    reading = _Reading(database, layout, dict(want), leaves(database, layout.root), progress, places)
     made: dict[int, T] = {}
 
     def put(first: int, until: int, rows: Rows) -> None:
-        made[first] = make(rows)
+        made[first] = make(rows, rows.pop(_NUMBER))
 
     reading.run(reading.capacity(), put)
-    return [made[first] for first in sorted(made)]
+    known = reading.alike.values if reading.alike is not None else []
+    return [made[first] for first in sorted(made)], known
 
 
 def count(database: Database, layout: Layout) -> int:
@@ -102,6 +121,8 @@ class _Reading:
     want: dict[str, Kind]
     pages: Ints
     progress: Progress | None
+    numbered: tuple[int, ...] = ()
+    alike: Alike | None = None
     rows: int = 0
     pages_done: int = 0
     stopped: bool = False
@@ -110,7 +131,12 @@ class _Reading:
 
     def run(self, room: int, put: Put) -> None:
         """Hand all blocks to `put`, on several threads; raise where there are more than `room` rows."""
-        shapes = Shapes(self.layout, tuple(self.layout.columns[name.lower()] for name in self.want))
+        wanted = tuple(self.layout.columns[name.lower()] for name in self.want)
+        shapes = Shapes(self.layout, wanted + self.numbered)
+        if self.numbered:
+            if self.layout.rowid_alias in self.numbered:
+                raise UnlikeError
+            self.alike = Alike(self.numbered, shapes)
         blocks = list(_blocks(self.database, self.pages))
         source = iter(blocks)
         threads = min(_MOST_THREADS, _processors(), len(blocks))
@@ -169,6 +195,8 @@ class _Reading:
         for i, (name, kind) in enumerate(self.want.items()):
             place = Place(rows, codes, types[:, i], offsets[:, i])
             found[name] = decode(place, kind, is_rowid=shapes.wanted[i] == alias)
+        if self.alike is not None:
+            found[_NUMBER] = self.alike.numbers(rows, codes, numbers)
         put(first, first + len(codes), found)
         with self.lock:
             self.bounds.append((first, int(rows.rowid[0]), int(rows.rowid[-1])))

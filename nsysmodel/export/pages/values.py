@@ -65,13 +65,13 @@ def _integers(place: Place) -> Values:
         raise DeclinedError("a column of integers holds something else")
     size, constant = np.array(_SIZES)[types], np.array(_CONSTANTS)[types]
     if not size.any():
-        found = _by_shape(constant, place.codes)
+        found = by_shape(constant, place.codes)
         return np.full(len(place.codes), found) if isinstance(found, np.int64) else found
     if int(size.min()) == int(size.max()) == 1:
         return place.cells.data.view(np.int8)[_at(place)].astype(np.int64)
     value = _word(place)
     # Shifted down from the top of the word: that extends the sign.
-    value >>= _by_shape(64 - 8 * np.maximum(size, 1), place.codes)
+    value >>= by_shape(64 - 8 * np.maximum(size, 1), place.codes)
     if not size.all():
         held = (size == 0)[place.codes]
         value[held] = constant[place.codes[held]]
@@ -144,7 +144,7 @@ def _many(data: Bytes, at: Ints, length: Ints) -> tuple[list[bytes], Ints]:
 
 
 def _at(place: Place) -> Ints:
-    at: Ints = place.cells.start + _by_shape(place.offsets, place.codes)
+    at: Ints = place.cells.start + by_shape(place.offsets, place.codes)
     return at
 
 
@@ -157,6 +157,6 @@ def _word(place: Place) -> Ints:
     return words[_at(place)].astype(np.int64)
 
 
-def _by_shape(values: Ints, codes: Ints) -> Any:
+def by_shape(values: Ints, codes: Ints) -> Any:
     """Values by row; one number where all shapes agree."""
     return values[0] if (values == values[0]).all() else values[codes]
