@@ -1,5 +1,5 @@
 # Shortcuts; run them in an activated environment with `pip install -e '.[dev]'`.
-.PHONY: test lint golden report fixtures
+.PHONY: test lint golden report fixtures structures
 
 test:
 	pytest
@@ -17,3 +17,6 @@ report:
 
 fixtures:
 	python fixtures/build.py
+
+structures:
+	python -m nsysmodel.judge.structures

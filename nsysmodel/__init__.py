@@ -7,9 +7,10 @@ that `import nsysmodel` is quick.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing itself would take longer to import than all that is here
 if TYPE_CHECKING:
+    from typing import Any
+
     from nsysmodel.analyze import evaluate
     from nsysmodel.comparison import compare
     from nsysmodel.estimation import estimate

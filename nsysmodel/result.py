@@ -20,12 +20,12 @@ from nsysmodel.result_account import (
     RecoverableRow,
     SmallSummary,
 )
+from nsysmodel.result_export import Diagnostic as Diagnostic
+from nsysmodel.result_export import ExportFacts as ExportFacts
 from nsysmodel.result_what_if import WhatIf
 
 SCHEMA = "nsysmodel.report/1"
 
-GraphMode = Literal["none", "node", "graph", "mixed"]
-Completeness = Literal["complete", "trimmed", "lost_events", "no_gpu_activity", "unknown"]
 DropReason = Literal[
     "warm_up", "partial", "open_end", "outlier", "other_phase", "other_batch", "outside_selection"
 ]
@@ -38,41 +38,8 @@ Flag = Literal[
     "low_confidence",
     "assumed_workload",
 ]
-Severity = Literal["info", "warning", "error"]
 GAP_CAUSES = ("inside_graph", "launch_starved", "sync", "dependency", "profiler", "unknown")
 GAP_SIZES = ("<1us", "1-5us", "5-50us", "50-500us", ">500us")
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """Something that the reader of a report must know. `code` is stable, the sentence is not."""
-
-    code: str
-    severity: Severity
-    message: str
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFacts:
-    """What was read. Never holds environment, host or user names, nor a directory."""
-
-    file: str
-    schema_version: str
-    product_version: str
-    kernels: int
-    graph_mode: GraphMode
-    completeness: Completeness
-    kernel_time_ns: int
-    copies: int = 0
-    memsets: int = 0
-    api_calls: int = 0
-    graph_traces: int = 0
-    nvtx_ranges: int = 0
-    span_ns: int = 0
-    synthetic: bool = False
-    processes: int = 0
-    devices: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The command line: one group, one module per command, loaded when it is called.
 
-`nsysmodel --help` must not import pandas: the one-line helps stand here, and a command's module is
-imported only when that command runs.
+The help page comes from `nsysmodel.help_page`, which needs no click; a command's module is imported only
+when that command runs.
 """
 
 from __future__ import annotations
@@ -14,23 +14,9 @@ from typing import Any
 import click
 
 from nsysmodel.errors import NsysModelError
+from nsysmodel.help_page import ABOUT, COMMANDS, EXIT_CODES, OPTIONS, page
 
-COMMANDS = {
-    "report": "Judge an export against a model and write a report.",
-    "inspect": "Show what is in an export, what is missing, and how to capture it better.",
-    "batch": "Judge many exports: a report each, an index page, one table of all ops.",
-    "kernels": "List kernels by name, op, stream, …, or one row per instance.",
-    "memory": "List copies and memsets with their effective bandwidth.",
-    "compare": "Set runs side by side: what got faster or slower, and what is noise.",
-    "gate": "Exit 3 where a budget is broken or a run is slower than its baseline.",
-    "baseline": "Keep the results of a run in a small file, and hold others against it.",
-    "estimate": "Compute the floors of a model on a GPU; needs no export.",
-    "model": "List, show, check and start model files.",
-    "hardware": "List and show GPUs; compute peaks from SMs, FLOP per cycle and clock.",
-    "roofline": "Ridge points and bounds of a GPU; judge measurements against them.",
-    "cache": "Show or remove what --cache keeps of decoded exports.",
-    "scale": "Amdahl, Gustafson and communication: how far N GPUs can go.",
-}
+__all__ = ["COMMANDS", "main"]
 
 
 class LazyGroup(click.Group):
@@ -66,10 +52,9 @@ class LazyGroup(click.Group):
                 hint = f" To judge this file: nsysmodel report {args[0]}"
             raise click.UsageError(error.message + hint, ctx=error.ctx) from None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help page, without importing any command."""
+        formatter.write(page(formatter.width))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; our own errors become one sentence, a hint and an exit code."""
@@ -96,22 +81,27 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the input or the model is at fault, 2 usage, 3 a gate failed, "
-    "4 cannot judge (only where a gate was asked for).",
+    help=ABOUT,
+    epilog=EXIT_CODES,
 )
 @click.option(
-    "--version", is_flag=True, callback=_version, expose_value=False, is_eager=True, help="Show the version."
+    "--version",
+    is_flag=True,
+    callback=_version,
+    expose_value=False,
+    is_eager=True,
+    help=OPTIONS["--version"],
 )
-@click.option("-v", "--verbose", count=True, help="More detail; -vv shows the traceback of an error of ours.")
+@click.option("-v", "--verbose", count=True, help=OPTIONS["-v, --verbose"])
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Colour on the terminal; auto honours NO_COLOR and FORCE_COLOR.",
+    help=OPTIONS["--color [auto|always|never]"],
 )
 @click.pass_context
 def main(ctx: click.Context, verbose: int, color: str) -> None:
-    """Which operation of your model runs how far above its physical floor, from an Nsight Systems export."""
+    """The program, as far as all commands share it."""
     if verbose:
         import logging
 

@@ -1,7 +1,11 @@
-"""A DataFrame as a table for the terminal, CSV, JSON, Markdown or Parquet. Nothing is computed here."""
+"""A DataFrame, or columns without one, as a table for the terminal, CSV, JSON, Markdown or Parquet.
+
+Nothing is computed here.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -11,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nsysmodel.export.summary import Table
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _NARROWEST_NAME = 24
@@ -38,27 +44,33 @@ def cut_middle(text: str, width: int) -> str:
     return text[:left] + "…" + text[len(text) - (width - left - 1) :]
 
 
-def render(frame: pd.DataFrame, output_format: str, *, to_terminal: bool, **head: Any) -> str | bytes:
+def render(frame: pd.DataFrame | Table, output_format: str, *, to_terminal: bool, **head: Any) -> str | bytes:
     """The frame in one of the formats.
 
     Args:
-        frame: what to show.
+        frame: what to show; columns without a frame only as `table`, `csv` or `markdown`.
         output_format: `table`, `csv`, `json`, `markdown` or `parquet`.
         to_terminal: a person reads it: names are cut to the width of the terminal.
         head: what JSON has beside its `rows`.
     """
-    if output_format == "parquet":
+    if isinstance(frame, dict):
+        columns = {name: values.tolist() for name, values in frame.items()}
+    elif output_format == "parquet":
         return _parquet(frame)
-    if output_format == "json":
+    elif output_format == "json":
         return (
             json.dumps({**head, "rows": records(frame)}, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         )
-    if output_format == "csv":
+    elif output_format == "csv":
         return _csv(frame)
-    cells = [[_cell(name, value) for value in _column(frame, name)] for name in frame.columns]
+    else:
+        columns = {str(name): _column(frame, name) for name in frame.columns}
+    if output_format == "csv":
+        return _csv_of(columns)
+    cells = [[_cell(name, value) for value in values] for name, values in columns.items()]
     if output_format == "markdown":
-        return _markdown(list(frame.columns), cells)
-    return _terminal(list(frame.columns), cells) if to_terminal else _plain(list(frame.columns), cells)
+        return _markdown(list(columns), cells)
+    return _terminal(list(columns), cells) if to_terminal else _plain(list(columns), cells)
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -92,6 +104,22 @@ def _csv(frame: pd.DataFrame) -> str:
         elif out[name].dtype in (object, "category"):
             out[name] = [None if value is None else clean(str(value)) for value in _column(out, name)]
     return out.to_csv(index=False, lineterminator="\n")
+
+
+def _csv_of(columns: dict[str, list[Any]]) -> str:
+    """As `_csv`, of columns without missing values."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    shown = [[_csv_cell(name, value) for value in values] for name, values in columns.items()]
+    writer.writerows(zip(*shown, strict=True))
+    return stream.getvalue()
+
+
+def _csv_cell(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    return half_up(value) if name in _ONE_DECIMAL else value
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nsysmodel.export.run import Run
+    from nsysmodel.export.summary import Table
 
+_OF_COLUMNS = ("table", "csv", "markdown")
+"""Formats that are written without a frame."""
 GROUPS = ("name", "short", "grid", "op", "stream", "device", "nvtx")
 _ASCENDING = (
     "start_ns",
@@ -37,6 +40,16 @@ _ASCENDING = (
     "step",
     "layer",
 )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the kernels are joined with, and which of them count."""
+
+    model: str | None
+    workload: WorkloadRequest
+    hardware: HardwareRequest
+    selection: Selection
 
 
 @click.command()
@@ -88,6 +101,7 @@ def command(
 
     from nsysmodel.cli.frames import reads_terminal, render
     from nsysmodel.cli.output import check_writable, write_output
+    from nsysmodel.export.quick import quick_summary
     from nsysmodel.export.run import open_run
 
     wanted = chosen_format(output_format, output, "table")
@@ -97,17 +111,24 @@ def command(
     check_writable(output, force=force, named=output is not None)
     group = by or "name"
     with open_run(export) as run:
-        if model is None and not instances and selection.nvtx is None and wanted != "json":
-            rows = _few(run, group, selection)
-        else:
-            _need(run, run.kernels())
-            rows = _rows(run, model, workload, hardware, selection)
-        table = _listed(rows) if instances else _summary(run, group, rows)
-        table = _ordered(table, sort)
-        table = table if top is None else table.head(top)
+        plain = model is None and not instances and selection == Selection() and wanted in _OF_COLUMNS
+        table: pd.DataFrame | Table | None = quick_summary(run, group) if plain else None
+        if table is None:
+            table = _frame(run, group, instances, wanted, _Asked(model, workload, hardware, selection))
+        table = _first(_ordered(table, sort), top)
         head = _head(run, "instance" if instances else group) if wanted == "json" else {}
         write_output(output, render(table, wanted, to_terminal=terminal, **head), force=force)
         _warn(run)
+
+
+def _frame(run: Run, by: str, instances: bool, wanted: str, asked: _Asked) -> pd.DataFrame:
+    """What is asked for, of the frame of all kernels or, where they are enough, of few of its columns."""
+    if asked.model is None and not instances and asked.selection.nvtx is None and wanted != "json":
+        rows = _few(run, by, asked.selection)
+    else:
+        _need(run, run.kernels())
+        rows = _rows(run, asked)
+    return _listed(rows) if instances else _summary(run, by, rows)
 
 
 def _few(run: Run, by: str, selection: Selection) -> pd.DataFrame:
@@ -137,21 +158,20 @@ def _need(run: Run, rows: pd.DataFrame) -> None:
     raise ExportError(f"{run.path_name} has no kernels.", "nsysmodel inspect says what it has.")
 
 
-def _rows(
-    run: Run,
-    model: str | None,
-    workload: WorkloadRequest,
-    hardware: HardwareRequest,
-    selection: Selection,
-) -> pd.DataFrame:
+def _rows(run: Run, asked: _Asked) -> pd.DataFrame:
     """The selected kernels; with a model, joined with it."""
     from nsysmodel.export.selecting import select
 
-    if model is not None:
+    selection = asked.selection
+    if asked.model is not None:
         from nsysmodel import analyze
 
         joined: pd.DataFrame = analyze.instances(
-            run, model=model, workload=workload, hardware=hardware, selection=selection
+            run,
+            model=asked.model,
+            workload=asked.workload,
+            hardware=asked.hardware,
+            selection=selection,
         )
         return joined
     return select(
@@ -187,16 +207,27 @@ def _listed(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[first + [name for name in rows.columns if name not in first]]
 
 
-def _ordered(table: pd.DataFrame, column: str | None) -> pd.DataFrame:
+def _ordered(table: pd.DataFrame | Table, column: str | None) -> pd.DataFrame | Table:
     if column is None:
         return table
-    if column not in table.columns:
+    if column not in table:
         raise click.UsageError(
-            f"--sort {column}: there is no such column; there are {', '.join(table.columns)}."
+            f"--sort {column}: there is no such column; there are {', '.join(map(str, table))}."
         )
+    ascending = column in _ASCENDING
+    if isinstance(table, dict):
+        values = table[column] if ascending else -table[column]
+        places = values.argsort(kind="stable")
+        return {name: values[places] for name, values in table.items()}
     key = table[column].astype(str) if table[column].dtype == "category" else table[column]
-    order = key.reset_index(drop=True).sort_values(ascending=column in _ASCENDING, kind="stable").index
+    order = key.reset_index(drop=True).sort_values(ascending=ascending, kind="stable").index
     return table.iloc[order].reset_index(drop=True)
+
+
+def _first(table: pd.DataFrame | Table, top: int | None) -> pd.DataFrame | Table:
+    if isinstance(table, dict):
+        return {name: values[:top] for name, values in table.items()}
+    return table if top is None else table.head(top)
 
 
 def _head(run: Run, by: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsysmodel.export.reader import is_one
-from nsysmodel.result import Completeness, ExportFacts, GraphMode
+from nsysmodel.result_export import Completeness, ExportFacts, GraphMode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,11 +116,10 @@ def _named(calls: pd.DataFrame, pattern: re.Pattern[str]) -> Mask:
 
 def collected(run: Run) -> int | None:
     """CUDA events that the profiler says it collected, over all processes; None where it does not say."""
-    log = run.log_events()
     numbers = [
         int(found[1].replace(",", "")) * count
-        for text, count in log["text"].value_counts().items()
-        if count and (found := _COLLECTED.search(str(text)))
+        for text, count in run.log_messages().items()
+        if (found := _COLLECTED.search(text))
     ]
     return sum(numbers) if numbers else None
 
@@ -132,7 +131,7 @@ def stored(run: Run) -> int:
 
 def lost(run: Run) -> list[str]:
     """Messages of the profiler that say CUDA events were lost."""
-    return [str(text) for text in run.log_events()["text"].cat.categories if _LOST.search(str(text))]
+    return [text for text in run.log_messages() if _LOST.search(text)]
 
 
 def completeness(run: Run) -> Completeness:
@@ -143,7 +142,7 @@ def completeness(run: Run) -> Completeness:
     """
     kernels, traces, calls = run.kernels(), run.graph_traces(), run.api_calls()
     moved = len(run.copies()) + len(run.memsets())
-    run.log_events()
+    run.log_messages()
     if run.damaged:
         return "unknown"
     if not len(kernels) and not len(traces):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysmodel.export import findings_events as events
 from nsysmodel.export import findings_recording as recording
-from nsysmodel.result import Diagnostic
+from nsysmodel.result_export import Diagnostic
 
 if TYPE_CHECKING:
     from nsysmodel.export.run import Run

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysmodel.export.facts import in_graph, is_graph_launch, is_launch, places
 from nsysmodel.intervals import intersect, union
-from nsysmodel.result import Diagnostic
+from nsysmodel.result_export import Diagnostic
 from nsysmodel.units import count, ns, percent
 
 if TYPE_CHECKING:

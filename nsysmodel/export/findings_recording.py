@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysmodel.export.facts import collected, is_graph_launch, is_launch, lost, stored
+from nsysmodel.export.gpu_frames import GRAPH_TRACE
 from nsysmodel.intervals import union_length
-from nsysmodel.result import Diagnostic, Severity
+from nsysmodel.result_export import Diagnostic, Severity
 from nsysmodel.units import bytes_, count, ns, percent
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _LOAD_SHARE = 0.1
 
 def graphs_traced_whole(run: Run) -> Diagnostic | None:
     """CUDA graphs whose kernels are not in the export."""
+    if not run.count(GRAPH_TRACE):
+        return None
     traces = run.graph_traces()
     if not len(traces):
         return None

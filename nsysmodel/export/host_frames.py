@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from nsysmodel.export.columns import conform, empty
@@ -195,6 +196,12 @@ def log_events(reader: Reader) -> pd.DataFrame:
         "text": categories(texts.codes.astype("int64"), [without_paths(str(t)) for t in texts.categories]),
     }
     return by_start(conform("log_events", data), "timestamp_ns")
+
+
+def log_messages(reader: Reader) -> dict[str, int]:
+    """How often the profiler says what, with paths cut out."""
+    rows, _ = reader.rows("DIAGNOSTIC_EVENT", (Wanted("text", "text"),))
+    return dict(Counter(without_paths(text or "") for text in rows["text"].tolist()))
 
 
 def without_paths(text: str) -> str:

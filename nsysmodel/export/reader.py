@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysmodel.errors import ExportError
 from nsysmodel.export.source import NULL, Kind, Rows, Source
-from nsysmodel.result import Diagnostic, Severity
+from nsysmodel.result_export import Diagnostic, Severity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +113,7 @@ class Reader:
 
         start, end = rows["start"], rows["end"]
         low, high = -_LATEST_NS, _LATEST_NS
-        if len(start) and _all_sound(start, end):
+        if len(start) and all_sound(start, end):
             return np.ones(len(start), dtype=bool)
         possible = (start > low) & (start < high) & (end > low) & (end < high)
         reversed_ = possible & (end < start)
@@ -136,7 +136,7 @@ class Reader:
         return kept
 
 
-def _all_sound(start: Ints, end: Ints) -> bool:
+def all_sound(start: Ints, end: Ints) -> bool:
     """Whether every row has possible times that were collected, which few passes tell."""
     if int(start.min()) <= 0 or int(end.max()) >= _LATEST_NS:
         return False

@@ -13,10 +13,13 @@ from nsysmodel.export.device_frames import GpuFacts
 from nsysmodel.export.nvtx_frames import nvtx
 from nsysmodel.export.opening import Opened, open_source
 from nsysmodel.export.reader import Reader, Wanted
-from nsysmodel.result import Diagnostic, ExportFacts
+from nsysmodel.result_export import Diagnostic, ExportFacts
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nsysmodel.export.durations import Durations
+    from nsysmodel.export.reader import Ints
 
 SYNTHETIC = "NSYSMODEL_SYNTHETIC"
 _SYNTHETIC_TEXT = re.compile(r"^synthetic export\b.*\bnsysmodel\b", re.IGNORECASE)
@@ -100,6 +103,18 @@ class Run:
             return self.kernels()
         return gpu_frames.some_kernels(self._reader, names)
 
+    def durations(self, columns: Iterable[str]) -> Durations | None:
+        """Durations of the kernels by some raw columns; see `nsysmodel.export.durations`."""
+        from nsysmodel.export.durations import durations
+
+        return None if "kernels" in self._kept else durations(self._opened.source, columns)
+
+    def texts(self, ids: Ints) -> list[str] | None:
+        """Texts of string ids; None where one of them has none."""
+        strings = self._reader.strings()
+        found = [strings.get(i) for i in ids.tolist()]
+        return None if None in found else found  # type: ignore[return-value]
+
     def copies(self) -> pd.DataFrame:
         """One row per copy, migrations of unified memory included."""
         return self._frame("copies", lambda: gpu_frames.copies(self._reader))
@@ -135,6 +150,11 @@ class Run:
     def log_events(self) -> pd.DataFrame:
         """One row per message of the profiler."""
         return self._frame("log_events", lambda: host_frames.log_events(self._reader))
+
+    def log_messages(self) -> dict[str, int]:
+        """Messages of the profiler and how often each one came, in order of their first."""
+        found: dict[str, int] = self._once("log_messages", lambda: host_frames.log_messages(self._reader))
+        return found
 
     def gpu_metrics(self) -> pd.DataFrame:
         """One row per sampled GPU metric."""

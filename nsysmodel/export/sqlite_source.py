@@ -18,6 +18,8 @@ from nsysmodel.progress import counter
 if TYPE_CHECKING:
     import numpy as np
 
+    from nsysmodel.export.pages.database import Ints
+
 T = TypeVar("T")
 _LOG = logging.getLogger("nsysmodel")
 _OPCODES_PER_TICK = 100_000
@@ -146,6 +148,27 @@ class SqliteSource:
         if len(next(iter(rows.values()))) > self._most_rows():
             raise ExportError(f"{self._shown} is damaged in {table}: its rows repeat.", DAMAGED)
         return rows
+
+    def mapped(
+        self, table: str, want: Mapping[str, Kind], alike: tuple[str, ...], make: Callable[[Rows, Ints], T]
+    ) -> tuple[list[T], list[tuple[int, ...]]] | None:
+        """See `pages.mapped`; None where a column is absent or the pages are not understood."""
+        known = {column.lower() for column in self.columns(table)}
+        if not {column.lower() for column in (*want, *alike)} <= known:
+            return None
+        name = self._names[table.upper()]
+        watch = counter(f"reading {name}")
+
+        def counted(rows: Rows, numbers: Ints) -> tuple[int, T]:
+            return len(numbers), make(rows, numbers)
+
+        made = self._decoded(
+            name, lambda database, layout: pages.mapped(database, layout, want, alike, counted, watch)
+        )
+        if made is None:
+            return None
+        self._rows_of[name] = sum(rows for rows, _ in made[0])
+        return [result for _, result in made[0]], made[1]
 
     def _decoded(self, name: str, make: Callable[[pages.Database, pages.Layout], T]) -> T | None:
         """What the pages of a table give; None where SQLite must read it."""

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from nsysmodel.export.reader import Ints
     from nsysmodel.export.run import Run
 
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
 KernelGroup = Literal["name", "short", "grid", "op", "stream", "device", "nvtx"]
 STATISTICS = ("time_pct", "total_ns", "instances", "avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns")
 NO_RANGE = "<no range>"
 NO_OP = "<unmodeled>"
+_AT_ONCE = 1 << 17
 
 _PLACES = {"stream": ("process", "device", "stream"), "device": ("process", "device")}
 
@@ -38,6 +41,10 @@ def kernel_summary(run: Run, by: KernelGroup = "name", kernels: pd.DataFrame | N
     """
     kernels = run.kernels() if kernels is None else kernels
     return grouped(kernels, _kernel_keys(run, by, kernels))
+
+
+Table = dict[str, "np.ndarray[Any, Any]"]
+"""Columns of one length; texts as objects."""
 
 
 def needed_columns(by: str) -> tuple[str, ...]:
@@ -94,10 +101,7 @@ def _filled(names: pd.Series[Any], none: str) -> pd.Series[Any]:
 
 
 def grouped(rows: pd.DataFrame, keys: dict[str, Any], sums: Sequence[str] = ()) -> pd.DataFrame:
-    """The statistics of `duration_ns` by group, and the sums of further integer columns.
-
-    Medians and standard deviations come from one sort by group and duration; integers stay integers.
-    """
+    """The statistics of `duration_ns` by group, and the sums of further integer columns."""
     import numpy as np
     import pandas as pd
 
@@ -105,8 +109,7 @@ def grouped(rows: pd.DataFrame, keys: dict[str, Any], sums: Sequence[str] = ()) 
     if not len(rows):
         return pd.DataFrame({name: _empty(name) for name in (*STATISTICS, *sums, *keys)})
     group, first = _numbered(frame)
-    ordered, starts = _by_group(group, rows["duration_ns"].to_numpy(), len(first))
-    result = _statistics(ordered, starts)
+    result = statistics(group, rows["duration_ns"].to_numpy(), np.bincount(group))
     for column in sums:
         total = np.zeros(len(first), dtype=np.int64)
         np.add.at(total, group, rows[column].to_numpy())
@@ -136,32 +139,25 @@ def _numbered(frame: pd.DataFrame) -> tuple[Ints, Ints]:
     return group, first
 
 
-def _by_group(group: Ints, duration: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Durations in order of group and length, and where each group begins."""
+def statistics(group: Ints, duration: Ints, count: Ints) -> Table:
+    """The statistics of durations by group, a value for each group.
+
+    Medians and standard deviations come from one sort by group and duration; integers stay integers.
+
+    Args:
+        group: of each row, counted from 0.
+        duration: of each row.
+        count: rows of each group; none is empty.
+    """
     import numpy as np
 
-    bits = max(int(duration.max()), 1).bit_length()
-    starts = np.zeros(groups, dtype=np.int64)
-    np.cumsum(np.bincount(group, minlength=groups)[:-1], out=starts[1:])
-    if int(duration.min()) < 0 or bits + groups.bit_length() > 62:
-        return duration[np.lexsort((duration, group))], starts
-    # Group and duration in one number: sorting numbers is several times faster than sorting rows.
-    packed = group.astype(np.int64) << bits | duration
-    packed.sort()
-    packed &= (1 << bits) - 1
-    return packed, starts
-
-
-def _statistics(duration: Ints, starts: Ints) -> dict[str, np.ndarray[Any, Any]]:
-    """Statistics of runs of sorted durations that begin at `starts`."""
-    import numpy as np
-
-    stops = np.append(starts[1:], len(duration))
-    count = stops - starts
-    total = np.add.reduceat(duration, starts)
+    starts = np.zeros(len(count), dtype=np.int64)
+    np.cumsum(count[:-1], out=starts[1:])
+    ordered = _by_group(group, duration, len(count))
+    total = np.add.reduceat(ordered, starts, dtype=np.int64)
     mean = total / count
-    low, high = duration[starts + (count - 1) // 2], duration[starts + count // 2]
-    squares = np.add.reduceat((duration - np.repeat(mean, count)) ** 2, starts)
+    low = ordered[starts + (count - 1) // 2].astype(np.int64)
+    high = ordered[starts + count // 2].astype(np.int64)
     whole = int(total.sum())
     return {
         "time_pct": total * 100 / whole if whole else np.zeros(len(total)),
@@ -169,10 +165,43 @@ def _statistics(duration: Ints, starts: Ints) -> dict[str, np.ndarray[Any, Any]]
         "instances": count.astype(np.int64),
         "avg_ns": mean,
         "med_ns": low + (high - low) / 2,
-        "min_ns": duration[starts],
-        "max_ns": duration[stops - 1],
-        "stddev_ns": np.sqrt(squares / np.maximum(count - 1, 1)),
+        "min_ns": ordered[starts].astype(np.int64),
+        "max_ns": ordered[starts + count - 1].astype(np.int64),
+        "stddev_ns": np.sqrt(_squares(ordered, starts, count, mean) / np.maximum(count - 1, 1)),
     }
+
+
+def _by_group(group: Ints, duration: Ints, groups: int) -> Ints:
+    """Durations in order of group and length."""
+    import numpy as np
+
+    bits = max(int(duration.max()), 1).bit_length()
+    if int(duration.min()) < 0 or bits + groups.bit_length() > 62:
+        return duration[np.lexsort((duration, group))]
+    # Group and duration in one number: sorting numbers is several times faster than sorting rows, and
+    # sorting short ones faster still.
+    packed: Ints = group.astype(np.uint32 if bits + groups.bit_length() <= 32 else np.int64)
+    np.left_shift(packed, bits, out=packed)
+    np.bitwise_or(packed, duration, out=packed, casting="unsafe")
+    packed.sort()
+    np.bitwise_and(packed, (1 << bits) - 1, out=packed)
+    return packed
+
+
+def _squares(duration: Ints, starts: Ints, count: Ints, mean: Floats) -> Floats:
+    """Sum of the squared distances from the mean, by group; some groups at a time, to stay in the cache."""
+    import numpy as np
+
+    result = np.empty(len(starts))
+    stops = starts + count
+    first = 0
+    while first < len(starts):
+        last = max(int(np.searchsorted(stops, starts[first] + _AT_ONCE, side="right")), first + 1)
+        distance = duration[starts[first] : stops[last - 1]] - np.repeat(mean[first:last], count[first:last])
+        distance *= distance
+        result[first:last] = np.add.reduceat(distance, starts[first:last] - starts[first])
+        first = last
+    return result
 
 
 _FLOATS = ("time_pct", "avg_ns", "med_ns", "stddev_ns")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nsysmodel.join.literals import literals_of
 from nsysmodel.join.rulefile import Conditions
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -51,7 +52,28 @@ _CONDITIONS = (
 )
 
 
-_Compiled = tuple[int, re.Pattern[str], bool]
+class _Condition:
+    """One regular expression, compiled when a text comes that it may be found in."""
+
+    __slots__ = ("_literals", "_pattern", "_source", "part", "wanted")
+
+    def __init__(self, part: int, source: str, bounded: str, wanted: bool) -> None:
+        self.part, self.wanted = part, wanted
+        self._literals = literals_of(source)
+        self._source = bounded
+        self._pattern: re.Pattern[str] | None = None
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Where the expression is found in a text."""
+        if self._pattern is None:
+            for literal in self._literals:
+                if literal in text:
+                    break
+            else:
+                if self._literals:
+                    return None
+            self._pattern = re.compile(self._source)
+        return self._pattern.search(text)
 
 
 class Matcher:
@@ -61,54 +83,46 @@ class Matcher:
     what the name decides is kept.
     """
 
-    __slots__ = ("_compiled", "_sources")
+    __slots__ = ("_name", "_template")
 
     def __init__(self, conditions: Conditions) -> None:
-        self._sources: list[tuple[int, str, bool]] = []
+        self._name: list[_Condition] = []
+        self._template: list[_Condition] = []
         for field, part, wanted in _CONDITIONS:
             source = getattr(conditions, field)
             if source:
                 bounded = rf"(?:^|_)(?:{source})(?=_|$)" if part == "word" else source
-                self._sources.append((Subject._fields.index(part), bounded, wanted))
-        self._compiled: tuple[list[_Compiled], list[_Compiled]] | None = None
-
-    def _patterns(self) -> tuple[list[_Compiled], list[_Compiled]]:
-        if self._compiled is None:
-            every = [(part, re.compile(source), wanted) for part, source, wanted in self._sources]
-            self._compiled = (
-                [each for each in every if each[0] < _FIRST_OF_TEMPLATE],
-                [each for each in every if each[0] >= _FIRST_OF_TEMPLATE],
-            )
-        return self._compiled
+                place = Subject._fields.index(part)
+                side = self._name if place < _FIRST_OF_TEMPLATE else self._template
+                side.append(_Condition(place, source, bounded, wanted))
 
     def fits_name(self, subject: Subject) -> bool:
         """Say whether the conditions on function and namespaces hold."""
-        return _all_hold(self._patterns()[0], subject)
+        return _all_hold(self._name, subject)
 
     def fits_template(self, subject: Subject) -> bool:
         """Say whether the conditions on the template or the whole name hold."""
-        return _all_hold(self._patterns()[1], subject)
+        return _all_hold(self._template, subject)
 
     def needs_template(self) -> bool:
         """Say whether the function's name alone does not decide."""
-        return bool(self._patterns()[1])
+        return bool(self._template)
 
     def groups(self, subject: Subject) -> dict[str, str]:
         """Return what the named groups of the conditions found."""
         found: dict[str, str] = {}
-        for conditions in self._patterns():
-            for part, pattern, wanted in conditions:
-                match = pattern.search(subject[part]) if wanted and pattern.groupindex else None
-                if match is not None:
-                    found.update(match.groupdict(default=""))
+        for condition in (*self._name, *self._template):
+            match = condition.search(subject[condition.part]) if condition.wanted else None
+            if match is not None:
+                found.update(match.groupdict(default=""))
         return found
 
 
-def _all_hold(conditions: list[_Compiled], subject: Subject) -> bool:
+def _all_hold(conditions: list[_Condition], subject: Subject) -> bool:
     # A plain loop: this runs for every rule and every distinct function, and a generator doubles its time.
     holds = True
-    for part, pattern, wanted in conditions:
-        if (pattern.search(subject[part]) is not None) is not wanted:
+    for condition in conditions:
+        if (condition.search(subject[condition.part]) is not None) is not condition.wanted:
             holds = False
             break
     return holds

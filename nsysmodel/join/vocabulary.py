@@ -16,6 +16,7 @@ from pathlib import Path
 from nsysmodel.join.matching import IS_INDUCTOR, Matcher, Subject, aten_words, words_of
 from nsysmodel.join.names import NormalisedName, normalise
 from nsysmodel.join.rulefile import (
+    BUNDLED,
     KERNEL_CLASSES,
     Helper,
     IndexFile,
@@ -187,5 +188,5 @@ def _bundled() -> tuple[list[RuleFile], IndexFile]:
         return folder.joinpath(f"{stem}.yaml").read_text(encoding="utf-8")
 
     index = parse_index(text("index"), "index.yaml")
-    files = [parse_rules(text(stem), f"{stem}.yaml") for stem in (*index.order, "traits")]
+    files = [parse_rules(text(stem), f"{stem}.yaml", context=BUNDLED) for stem in (*index.order, "traits")]
     return files, index

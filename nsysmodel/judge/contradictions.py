@@ -9,7 +9,8 @@ from nsysmodel.join.types import Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.observed import Observed
-from nsysmodel.judge.structure import seen_structure, structure_of
+from nsysmodel.judge.structure import seen_structure
+from nsysmodel.judge.structures import structure_of
 from nsysmodel.model import LayeredSpec
 from nsysmodel.workload import Workload, WorkloadRequest
 

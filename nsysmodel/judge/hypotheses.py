@@ -12,12 +12,13 @@ from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Bools, Ints
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.ops import Priced
+from nsysmodel.judge.uses import SHAPE, shapes
 from nsysmodel.result import OpRow
 from nsysmodel.result_account import ClockFacts, Reason
 
 NEAR = 1.1
 """Up to this factor above its target an op needs no reasons."""
-SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_RESOURCES = ("static_shared_bytes", "dynamic_shared_bytes", "registers_per_thread")
 
 
 def reasons_of(
@@ -41,14 +42,15 @@ def _launch_reasons(
     case: Case, rows: Ints, row: OpRow, priced: Priced, hardware: Hardware
 ) -> tuple[Reason, ...]:
     """Reasons of the kind of launch that takes most of the op's time."""
-    frame = case.kernels.iloc[rows]
-    group = frame.groupby(["name", *SHAPE], observed=True, sort=False).ngroup().to_numpy(np.int64)
-    time = np.zeros(int(group.max()) + 1, np.int64)
-    np.add.at(time, group, frame["duration_ns"].to_numpy(np.int64))
-    launch = frame.iloc[int(np.flatnonzero(group == time.argmax())[0])]
-    sizes = [int(launch[column]) for column in SHAPE]
+    kernels = case.kernels
+    group, examples = shapes(kernels, rows)
+    time = np.zeros(len(examples), np.int64)
+    np.add.at(time, group, kernels["duration_ns"].to_numpy(np.int64)[rows])
+    example = int(examples[time.argmax()])
+    launch = {column: kernels[column].iloc[example] for column in (*SHAPE, *_RESOURCES)}
+    sizes = [int(launch[column]) for column in SHAPE[1:]]
     capability = hardware.compute_capability or (case.gpu.compute_capability if case.gpu else "")
-    shared = [int(launch[column]) for column in ("static_shared_bytes", "dynamic_shared_bytes")]
+    shared = [int(launch[column]) for column in _RESOURCES[:2]]
     engines = {dtype for dtype, flop in priced.cost.flop.items() if flop and dtype != "fp32"}
     return reasons(
         str(launch["name"]),
@@ -58,7 +60,7 @@ def _launch_reasons(
         dtype=max(engines, key=lambda engine: priced.cost.flop[engine], default=row.dtype),
         registers_per_thread=int(launch["registers_per_thread"]),
         shared_bytes=sum(size for size in shared if size > 0),
-        beside=[str(text) for text in frame["name"].unique()],
+        beside=list(dict.fromkeys(str(text) for text in kernels["name"].iloc[examples])),
         limits=residency(capability),
     )
 

@@ -17,7 +17,8 @@ from nsysmodel.join.vocabulary import KernelClass, Vocabulary
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.observed import observe
 from nsysmodel.judge.plainsteps import plain_join
-from nsysmodel.model import FlatSpec, LayeredSpec, bundled, load, resolve_workload
+from nsysmodel.judge.structures import Structure, structure_of_bundled
+from nsysmodel.model import LayeredSpec, bundled, load, resolve_workload
 from nsysmodel.theory.floor import floor_of
 from nsysmodel.workload import WorkloadRequest
 
@@ -26,25 +27,6 @@ TOLERANCE = 0.02
 """Share by which counts per step may differ from a model's: strays and odd steps."""
 BEATEN = 0.95
 """A model whose floor a step beats by more than this does not fit, whatever its structure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """Layers of one step by what runs in them."""
-
-    attention: int
-    recurrent: int
-    expert: int
-
-    @property
-    def sentence(self) -> str:
-        """The structure in words."""
-        parts = [f"{self.attention} attention {'layer' if self.attention == 1 else 'layers'}"]
-        if self.recurrent:
-            parts.append(f"{self.recurrent} recurrent")
-        if self.expert:
-            parts.append(f"{self.expert} with experts")
-        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +73,6 @@ def _role(kernel: KernelClass) -> int:
     return 3 if kernel.kernel_class == "router_topk" and "indexer" not in kernel.traits else 0
 
 
-def structure_of(spec: LayeredSpec) -> Structure:
-    """The structure of a model."""
-    ids = {kind: {op.id for op in ops} for kind, ops in spec.kinds.items()}
-    return Structure(
-        attention=sum("attention" in ids[kind] for kind in spec.layers),
-        recurrent=sum("ssm" in ids[kind] for kind in spec.layers),
-        expert=sum("router" in ids[kind] for kind in spec.layers),
-    )
-
-
 def fitting(case: Case, vocabulary: Vocabulary, hardware: Hardware | None) -> tuple[Fit, ...]:
     """Bundled models with the structure of the export whose floor the steps do not beat."""
     seen = seen_structure(case, vocabulary)
@@ -109,9 +81,11 @@ def fitting(case: Case, vocabulary: Vocabulary, hardware: Hardware | None) -> tu
     structure, measured_ns = seen
     found = []
     for name in bundled():
-        spec = load(name)
-        if isinstance(spec, FlatSpec) or not _alike(structure, structure_of(spec)):
+        of_model = structure_of_bundled(name)
+        if of_model is None or not _alike(structure, of_model):
             continue
+        spec = load(name)
+        assert isinstance(spec, LayeredSpec)
         floor_ns = _floor(spec, case, vocabulary, hardware)
         if floor_ns is None or floor_ns * BEATEN <= measured_ns:
             found.append(Fit(name, len(spec.layers), structure.sentence, floor_ns, measured_ns))

@@ -26,7 +26,7 @@ def kernel_uses(
     own: Ints = np.arange(len(case.kernels))[mask]
     if not len(own):
         return ()
-    codes, examples = _shapes(case.kernels, own)
+    codes, examples = shapes(case.kernels, own)
     groups = ordered(codes, case.kernels["duration_ns"].to_numpy(np.int64)[own], len(examples))
     first, last, size = groups.edges[:-1], groups.edges[1:] - 1, groups.size
     total, median = np.add.reduceat(groups.values, first), groups.median()
@@ -64,7 +64,7 @@ def _least(codes: Ints, values: Ints, count: int) -> Ints:
     return least
 
 
-def _shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
+def shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
     """Code of each row's name and launch shape, in order of first rows, and those rows of `kernels`."""
     columns = []
     for column in SHAPE:

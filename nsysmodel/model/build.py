@@ -98,6 +98,10 @@ def _layer_kinds(spec: LayeredSpec, maker: _Maker) -> tuple[dict[str, list[_Buil
     kinds: dict[str, list[_Built]] = {}
     layers: list[str] = []
     for index, name in enumerate(spec.layers):
+        if name in kinds and not maker.rules.by_place:
+            # Nothing tells two layers of one kind apart.
+            layers.append(name)
+            continue
         formats_here = tuple(maker.format_name(decl, index) for decl in spec.kinds[name])
         key = (name, formats_here)
         if key not in built:

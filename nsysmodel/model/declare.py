@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib.resources
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,15 +119,31 @@ def declare(
     return tuple(result)
 
 
+class _Blocks(Mapping[str, tuple[OpDecl, ...]]):
+    """The bundled blocks by name, each declared when it is asked for: a model needs few of them."""
+
+    def __init__(self) -> None:
+        text = importlib.resources.files("nsysmodel.model").joinpath("blocks.yaml").read_text("utf-8")
+        self._document = parse_yaml(text, "blocks.yaml")
+        self._known: dict[str, tuple[OpDecl, ...]] = {}
+
+    def __getitem__(self, name: str) -> tuple[OpDecl, ...]:
+        if name not in self._known:
+            entries = [schema.Operation(**entry) for entry in self._document.data[name]]
+            self._known[name] = declare(entries, self._document, (name,))
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document.data)
+
+    def __len__(self) -> int:
+        return len(self._document.data)
+
+
 @functools.cache
-def blocks() -> dict[str, tuple[OpDecl, ...]]:
+def blocks() -> Mapping[str, tuple[OpDecl, ...]]:
     """The bundled blocks by name."""
-    text = importlib.resources.files("nsysmodel.model").joinpath("blocks.yaml").read_text("utf-8")
-    document = parse_yaml(text, "blocks.yaml")
-    return {
-        name: declare([schema.Operation(**entry) for entry in entries], document, (name,))
-        for name, entries in document.data.items()
-    }
+    return _Blocks()
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,10 @@ def parse_yaml(text: str, name: str, folder: Path | None = None) -> Document:
     """Plain data of a YAML text with the line of each field."""
     loader_class = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader_class)):
+        # Without a star there is no alias, and no need to look for one.
+        if "*" in text and any(
+            isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader_class)
+        ):
             raise ModelError(f"{name}: YAML aliases (*name) are not allowed.", "Write the values out.")
         loader: Any = loader_class(text)
         try:

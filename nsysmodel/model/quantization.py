@@ -37,6 +37,11 @@ class QuantRules:
         object.__setattr__(self, "_named", named)
         object.__setattr__(self, "_excluded", ModulePatterns(self.exclude))
 
+    @property
+    def by_place(self) -> bool:
+        """Whether two modules of one op can differ: where modules are named."""
+        return bool(self.modules or self.exclude)
+
     def format_of(self, op: str, modules: tuple[str, ...]) -> str:
         """Format name of an op's weights, empty for the model's own.
 

@@ -5,9 +5,12 @@ kind. Anything else raises `DeclinedError`, and SQLite reads the table. No byte 
 outside the file or loop: page numbers and offsets are checked, and a walk visits no page twice.
 """
 
+from nsysmodel.export.pages.alike import UnlikeError
 from nsysmodel.export.pages.database import Database, DeclinedError
 from nsysmodel.export.pages.layout import layout
 from nsysmodel.export.pages.shapes import Layout
-from nsysmodel.export.pages.table import Progress, count, read
+from nsysmodel.export.pages.table import Progress, count, mapped, read
 
-__all__ = ["Database", "DeclinedError", "Layout", "Progress", "count", "layout", "read"]
+__all__ = [
+    "Database", "DeclinedError", "Layout", "Progress", "UnlikeError", "count", "layout", "mapped", "read",
+]  # fmt: skip

@@ -9,7 +9,7 @@ from nsysmodel.export.pages.database import PADDING, Database, DeclinedError
 from nsysmodel.export.pages.tree import LEAF, pointers
 
 if TYPE_CHECKING:
-    from nsysmodel.export.pages.database import Bytes, Ints
+    from nsysmodel.export.pages.database import Bytes, Ints, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,44 @@ def cells(database: Database, data: Bytes, count: Ints) -> Cells:
     """
     size = database.page_size
     local_at, page = pointers(data[:-PADDING].reshape(-1, size), count, 8, database.usable)
-    length, at = varints(data, page * size + local_at, most=4)
-    rowid, start = varints(data, at, most=9)
+    length, rowid, start = _prefixes(data, page * size + local_at)
     if len(rowid) > 1 and not (rowid[1:] > rowid[:-1]).all():
         raise DeclinedError("rowids do not ascend")
     local = _local(length, database.usable)
     if len(start) and (start + local > page * size + database.usable).any():
         raise DeclinedError("a record reaches beyond its page")
     return Cells(data, start, length, local, rowid)
+
+
+def _prefixes(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints]:
+    """Length and rowid of the cells at these positions, and where their records start.
+
+    Both numbers have as many bytes in nearly all cells of a block, so they are cut out of one word each.
+    """
+    import numpy as np
+
+    if len(at):
+        words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[at]
+        first = int(words[0]).to_bytes(8, "little")
+        ends = [i for i, byte in enumerate(first) if byte < 0x80]
+        if len(ends) > 1 and ends[0] < 4:
+            # The high bits of the two numbers' bytes: whether another byte follows.
+            high = int.from_bytes(b"\x80" * (ends[1] + 1), "little")
+            if ((words & np.uint64(high)) == np.uint64(int.from_bytes(first, "little") & high)).all():
+                length, rowid = _cut(words, 0, ends[0]), _cut(words, ends[0] + 1, ends[1])
+                return length, rowid, at + (ends[1] + 1)
+    length, behind = varints(data, at, most=4)
+    return length, *varints(data, behind, most=9)
+
+
+def _cut(words: Words, first: int, last: int) -> Ints:
+    """The integer in the bytes from `first` to `last` of little-endian words, seven bits of each."""
+    import numpy as np
+
+    value = np.zeros(len(words), dtype=np.uint64)
+    for place in range(first, last + 1):
+        value |= ((words >> np.uint64(8 * place)) & np.uint64(0x7F)) << np.uint64(7 * (last - place))
+    return value.view(np.int64)
 
 
 def _local(length: Ints, usable: int) -> Ints:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     Bytes = np.ndarray[Any, np.dtype[np.uint8]]
     Ints = np.ndarray[Any, np.dtype[np.int64]]
+    Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 MAGIC = b"SQLite format 3\x00"
 PADDING = 160

@@ -1,26 +1,27 @@
-"""Record headers: rows with equal headers have each column at the same place, so a header is read once."""
+"""Record headers: rows with equal headers have each column at the same place, so a header is read once.
+
+As SQLite itself does, a header is read no further than to the last column that is asked for.
+"""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from nsysmodel.export.pages.cells import Cells
-from nsysmodel.export.pages.database import PADDING, DeclinedError
+from nsysmodel.export.pages.database import DeclinedError
+from nsysmodel.export.pages.headers import header_words
+from nsysmodel.export.pages.met import Met
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from nsysmodel.export.pages.database import Ints
-
-    Words = np.ndarray[Any, np.dtype[np.uint64]]
+    from nsysmodel.export.pages.database import Ints, Words
 
 NULL, REAL, BLOB = 0, 7, 12
 """Serial types of the file format. 1 to 6 are integers, 8 and 9 the numbers 0 and 1; from 12 on even ones
 are blobs, odd ones texts."""
 _INTEGER_SIZES = (0, 1, 2, 3, 4, 6, 8)
-_MIX = 0x9E3779B97F4A7C15
 MOST_SHAPES = 20_000
 """Distinct headers of a table; sound exports have tens. Each one is parsed by itself."""
 
@@ -51,39 +52,61 @@ class Shapes:
 
     Attributes:
         wanted: positions of the columns to read.
-        size: bytes of the record, by shape.
+        size: bytes of the record, by shape; of no meaning where the header is not read to its end.
         reach: bytes of the record up to the end of the last wanted column, by shape.
         types, offsets: serial type and place in the record of each wanted column, by shape.
     """
 
     layout: Layout
     wanted: tuple[int, ...]
-    known: dict[bytes, int] = field(default_factory=dict)
     size: list[int] = field(default_factory=list)
     reach: list[int] = field(default_factory=list)
     types: list[list[int]] = field(default_factory=list)
     offsets: list[list[int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    _met: dict[tuple[int, bool], tuple[Met, list[int]]] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """Bytes of a header up to the type of the last wanted column, where each type is one byte."""
+        return 2 + max(self.wanted)
+
+    def places(self, words: Words, whole: bool) -> tuple[Ints, list[int]]:
+        """Place of each of these headers among those met, from 1 on, and the shape of each place.
+
+        Args:
+            words: headers that are read to their end or to `depth`, one a row.
+            whole: which of both.
+        """
+        width = words.shape[1]
+        with self.lock:
+            if (width, whole) not in self._met:
+                numbers = [0]
+                tell = partial(self._tell, numbers, whole)
+                self._met[width, whole] = Met(width, tell), numbers
+            met, numbers = self._met[width, whole]
+        return met.places([words[:, i] for i in range(width)]), numbers
+
+    def _tell(self, numbers: list[int], whole: bool, raw: bytes) -> None:
+        numbers.append(self.add(raw[: raw[0] if whole else self.depth]))
 
     def add(self, header: bytes) -> int:
-        """Number of the shape with this header.
+        """Number of the shape with this header, which may end behind the last wanted column.
 
         Raises:
             DeclinedError: the header is not one of this table.
         """
         with self.lock:
-            if header in self.known:
-                return self.known[header]
-            if len(self.known) >= MOST_SHAPES:
+            if len(self.size) >= MOST_SHAPES:
                 raise DeclinedError("rows have too many different headers")
-            types = _types(header)
+            types, whole = _types(header), len(header) == header[0]
             if len(types) > len(self.layout.columns):
                 raise DeclinedError("a row has more columns than its table")
-            offset, offsets = len(header), []
+            offset, offsets = header[0], []
             for kind in types:
                 offsets.append(offset)
                 offset += size_of(kind)
-            missing = range(len(types), len(self.layout.columns))
+            missing = range(len(types), len(self.layout.columns)) if whole else ()
             if self.layout.filled.intersection(missing):
                 raise DeclinedError("rows lack a column that has a default")
             # A column that was added later is NULL in the rows before it.
@@ -92,10 +115,9 @@ class Shapes:
             self.types.append([types[i] for i in self.wanted])
             self.offsets.append([offsets[i] for i in self.wanted])
             ends = [offsets[i] + size_of(types[i]) for i in self.wanted]
-            self.reach.append(max(len(header), *ends))
-            self.size.append(offset)
-            self.known[header] = len(self.known)
-            return self.known[header]
+            self.reach.append(max(header[0], *ends))
+            self.size.append(offset if whole else 0)
+            return len(self.size) - 1
 
 
 def size_of(kind: int) -> int:
@@ -135,61 +157,29 @@ def shaped(cells: Cells, shapes: Shapes) -> tuple[Ints, Ints]:
         DeclinedError: a header is longer than 127 bytes or does not fit its record.
     """
     import numpy as np
-    import pandas as pd
 
-    length = cells.data[cells.start].astype(np.int64)
-    if int(length.max()) > PADDING - 33 or int(length.min()) < 1 or (length > cells.local).any():
-        raise DeclinedError("a header is too long")
-    words = _words(cells, length)
-    mixed = words[:, 0].copy()
-    for i in range(1, words.shape[1]):
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(_MIX)
-        mixed += words[:, i]
-    codes, uniques = pd.factorize(mixed)
-    first = np.empty(len(uniques), dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    # Equal hashes are not yet equal headers.
-    if not (words[first][codes] == words).all():
-        raise DeclinedError("headers differ that have one hash")
-    data = cells.data
-    headers = [
-        data[at : at + size].tobytes()
-        for at, size in zip(cells.start[first].tolist(), length[first].tolist(), strict=True)
-    ]
-    numbers = np.array([shapes.add(header) for header in headers], dtype=np.int64)
-    sizes = np.array(shapes.size)[numbers]
-    reach = np.array(shapes.reach)[numbers]
-    whole = cells.size if cells.local is cells.size else np.where(cells.local == cells.size, cells.size, -1)
-    if (whole != sizes[codes]).any():
-        _check_long(cells, sizes[codes], reach[codes])
+    words, whole = header_words(cells, shapes.depth)
+    codes, numbers = _present(*shapes.places(words, whole))
+    reach = np.array([shapes.reach[i] for i in numbers.tolist()], dtype=np.int64)
+    sizes = np.array([shapes.size[i] for i in numbers.tolist()], dtype=np.int64)
+    if whole and (cells.size != sizes[codes]).any():
+        raise DeclinedError("a record is not as long as its header says")
+    # Records with overflow pages are fine where no wanted column lies on one.
+    held = cells.local
+    if cells.local is not cells.size:
+        held = np.where(cells.local == cells.size, cells.size, cells.local - 4)
+    if int(reach.max()) > int(held.min()) and (reach[codes] > held).any():
+        raise DeclinedError("a wanted column lies on overflow pages or beyond its record")
     return codes, numbers
 
 
-def _check_long(cells: Cells, size: Ints, reach: Ints) -> None:
-    """Records with overflow pages are fine where no wanted column lies on one."""
-    long = cells.local != cells.size
-    if (cells.size != size).any():
-        raise DeclinedError("a record is not as long as its header says")
-    if (reach[long] > cells.local[long] - 4).any():
-        raise DeclinedError("a wanted column lies on overflow pages")
-
-
-def _words(cells: Cells, length: Ints) -> Words:
-    """Headers as rows of words, zero behind each header's end."""
+def _present(place: Ints, numbers: list[int]) -> tuple[Ints, Ints]:
+    """Places as codes of those that occur, and the number of each code."""
     import numpy as np
 
-    longest = int(length.max())
-    width = -(-longest // 8)
-    raw = np.ndarray(
-        (len(cells.data) - 8 * width + 1,), dtype=f"V{8 * width}", buffer=cells.data, strides=(1,)
-    )
-    words = raw[cells.start].view("<u8").reshape(-1, width)
-    masks = np.array([(1 << 8 * i) - 1 for i in range(9)], dtype=np.uint64)
-    shortest = int(length.min())
-    for i in range(shortest // 8, width):
-        if shortest == longest:
-            words[:, i] &= masks[min(longest - 8 * i, 8)]
-        else:
-            words[:, i] &= masks[np.clip(length - 8 * i, 0, 8)]
-    return words
+    if place.strides == (0,):
+        return np.broadcast_to(np.int64(0), len(place)), np.array([numbers[int(place[0])]])
+    seen = np.bincount(place)
+    present = np.flatnonzero(seen)
+    seen[present] = np.arange(len(present))
+    return seen[place], np.array(numbers)[present]

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from nsysmodel.export.pages.alike import Alike, UnlikeError
 from nsysmodel.export.pages.cells import Cells, cells, counts
 from nsysmodel.export.pages.column import Column
 from nsysmodel.export.pages.database import Database, DeclinedError
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 21
 """About what a cache of a core holds: the pages of a block are visited once a column."""
 _MOST_THREADS = 8
+_NUMBER = ""
+"""Among the columns of a block, which all have names, stands for the numbers of its rows."""
 
+T = TypeVar("T")
+Put = Callable[[int, int, Rows], None]
+"""Called by a worker thread with the first row of a block, the row behind its last, and its columns."""
 Progress = Callable[[int, int], None]
 """Called with the rows or pages that are done and their total."""
 
@@ -43,7 +49,53 @@ def read(
         DeclinedError: something in the table is not understood.
     """
     reading = _Reading(database, layout, dict(want), leaves(database, layout.root), progress)
-    return reading.run()
+    room = reading.capacity()
+    columns = {name: Column(room, kind) for name, kind in want.items()}
+
+    def put(first: int, until: int, rows: Rows) -> None:
+        for name, values in rows.items():
+            columns[name].put(first, until, values)
+
+    reading.run(room, put)
+    return {name: column.whole(reading.rows) for name, column in columns.items()}
+
+
+def mapped(
+    database: Database,
+    layout: Layout,
+    want: Mapping[str, Kind],
+    alike: tuple[str, ...],
+    make: Callable[[Rows, Ints], T],
+    progress: Progress | None = None,
+) -> tuple[list[T], list[tuple[int, ...]]]:
+    """What `make` makes of each block of rows, in order of rowid, on several threads.
+
+    The columns of a block are dropped when it has been made into something: a table of millions of rows
+    need not be in memory.
+
+    Args:
+        database, layout, want, progress: as in `read`.
+        alike: columns of integers; rows with equal values in them get one number, from 0 on.
+        make: called with the wanted columns of a block, and the number of each row.
+
+    Returns:
+        What `make` returned, and for each number the values of the columns in `alike`, NULL as in `read`. Two
+        numbers may have equal values.
+
+    Raises:
+        DeclinedError: as in `read`.
+        UnlikeError: too many rows differ in `alike`, or it names something else than integers.
+    """
+    places = tuple(layout.columns[name.lower()] for name in alike)
+    reading = _Reading(database, layout, dict(want), leaves(database, layout.root), progress, places)
+    made: dict[int, T] = {}
+
+    def put(first: int, until: int, rows: Rows) -> None:
+        made[first] = make(rows, rows.pop(_NUMBER))
+
+    reading.run(reading.capacity(), put)
+    known = reading.alike.values if reading.alike is not None else []
+    return [made[first] for first in sorted(made)], known
 
 
 def count(database: Database, layout: Layout) -> int:
@@ -69,17 +121,22 @@ class _Reading:
     want: dict[str, Kind]
     pages: Ints
     progress: Progress | None
+    numbered: tuple[int, ...] = ()
+    alike: Alike | None = None
     rows: int = 0
     pages_done: int = 0
     stopped: bool = False
     bounds: list[tuple[int, int, int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self) -> Rows:
-        positions = tuple(self.layout.columns[name.lower()] for name in self.want)
-        shapes = Shapes(self.layout, positions)
-        room = self._capacity()
-        out = {name: Column(room, kind) for name, kind in self.want.items()}
+    def run(self, room: int, put: Put) -> None:
+        """Hand all blocks to `put`, on several threads; raise where there are more than `room` rows."""
+        wanted = tuple(self.layout.columns[name.lower()] for name in self.want)
+        shapes = Shapes(self.layout, wanted + self.numbered)
+        if self.numbered:
+            if self.layout.rowid_alias in self.numbered:
+                raise UnlikeError
+            self.alike = Alike(self.numbered, shapes)
         blocks = list(_blocks(self.database, self.pages))
         source = iter(blocks)
         threads = min(_MOST_THREADS, _processors(), len(blocks))
@@ -88,7 +145,7 @@ class _Reading:
             try:
                 while (taken := self._next(source, room)) is not None:
                     first, data, count = taken
-                    self._block(cells(self.database, data, count), first, shapes, out)
+                    self._block(cells(self.database, data, count), first, shapes, put)
                     self._done(len(count))
             except BaseException:  # whatever it is: the other threads must not read on
                 self.stopped = True
@@ -101,9 +158,8 @@ class _Reading:
                 for future in [pool.submit(work) for _ in range(threads)]:
                     future.result()
         self._check()
-        return {name: column.whole(self.rows) for name, column in out.items()}
 
-    def _capacity(self) -> int:
+    def capacity(self) -> int:
         """No fewer rows than the table has: rowids ascend, and a page holds only so many cells."""
         if self.layout.first is None or self.layout.last is None:
             return 0
@@ -126,7 +182,7 @@ class _Reading:
                 raise DeclinedError("there are more rows than rowids")
             return first, data, count
 
-    def _block(self, rows: Cells, first: int, shapes: Shapes, out: dict[str, Column]) -> None:
+    def _block(self, rows: Cells, first: int, shapes: Shapes, put: Put) -> None:
         import numpy as np
 
         if not len(rows.start):
@@ -135,10 +191,13 @@ class _Reading:
         types = np.array([shapes.types[i] for i in numbers.tolist()], dtype=np.int64)
         offsets = np.array([shapes.offsets[i] for i in numbers.tolist()], dtype=np.int64)
         alias = self.layout.rowid_alias
-        until = first + len(codes)
+        found: Rows = {}
         for i, (name, kind) in enumerate(self.want.items()):
             place = Place(rows, codes, types[:, i], offsets[:, i])
-            out[name].put(first, until, decode(place, kind, is_rowid=shapes.wanted[i] == alias))
+            found[name] = decode(place, kind, is_rowid=shapes.wanted[i] == alias)
+        if self.alike is not None:
+            found[_NUMBER] = self.alike.numbers(rows, codes, numbers)
+        put(first, first + len(codes), found)
         with self.lock:
             self.bounds.append((first, int(rows.rowid[0]), int(rows.rowid[-1])))
 

@@ -14,12 +14,13 @@ from nsysmodel.export.source import Kind
 if TYPE_CHECKING:
     import numpy as np
 
-    from nsysmodel.export.pages.database import Ints
+    from nsysmodel.export.pages.database import Bytes, Ints
 
     Values = np.ndarray[Any, np.dtype[Any]]
 
 
 _SIZES = tuple(size_of(kind) for kind in range(BLOB))
+_FEW_TEXTS = 10_000
 _CONSTANTS = tuple({8: 0, 9: 1}.get(kind, NO_INTEGER) for kind in range(BLOB))
 """By serial type below those of blobs and texts; types 8 and 9 are the numbers 0 and 1."""
 
@@ -64,13 +65,13 @@ def _integers(place: Place) -> Values:
         raise DeclinedError("a column of integers holds something else")
     size, constant = np.array(_SIZES)[types], np.array(_CONSTANTS)[types]
     if not size.any():
-        found = _by_shape(constant, place.codes)
+        found = by_shape(constant, place.codes)
         return np.full(len(place.codes), found) if isinstance(found, np.int64) else found
     if int(size.min()) == int(size.max()) == 1:
         return place.cells.data.view(np.int8)[_at(place)].astype(np.int64)
     value = _word(place)
     # Shifted down from the top of the word: that extends the sign.
-    value >>= _by_shape(64 - 8 * np.maximum(size, 1), place.codes)
+    value >>= by_shape(64 - 8 * np.maximum(size, 1), place.codes)
     if not size.all():
         held = (size == 0)[place.codes]
         value[held] = constant[place.codes[held]]
@@ -99,31 +100,51 @@ def _reals(place: Place) -> Values:
 def _texts(place: Place) -> Values:
     """Texts as objects, one object for equal ones."""
     import numpy as np
-    import pyarrow as pa  # type: ignore[import-untyped]
 
     types = place.types
     if ((types > NULL) & (types < BLOB)).any():
         raise DeclinedError("a column of texts holds numbers")
     length = np.where(types == NULL, 0, (types - BLOB) // 2)[place.codes]
-    bounds = np.zeros(len(length) + 1, dtype=np.int64)
-    np.cumsum(length, out=bounds[1:])
-    source = np.repeat(_at(place) - bounds[:-1], length) + np.arange(int(bounds[-1]))
-    raw = place.cells.data[source]
-    packed = pa.Array.from_buffers(
-        pa.large_binary(), len(length), [None, pa.py_buffer(bounds), pa.py_buffer(raw)]
-    ).dictionary_encode()
-    texts = [text.decode("utf-8", "replace") for text in packed.dictionary.to_pylist()]
-    known = np.empty(len(texts), dtype=object)
-    known[:] = texts
-    result: Values = known[packed.indices.to_numpy()]
+    few = len(length) <= _FEW_TEXTS
+    raw, which = (_few if few else _many)(place.cells.data, _at(place), length)
+    known = np.empty(len(raw), dtype=object)
+    known[:] = [text.decode("utf-8", "replace") for text in raw]
+    result: Values = known[which]
     missing = types == NULL
     if missing.any():
         result[missing[place.codes]] = None
     return result
 
 
+def _few(data: Bytes, at: Ints, length: Ints) -> tuple[list[bytes], Ints]:
+    """The different texts, and which of them each row has; without a library that takes long to load."""
+    import numpy as np
+
+    known: dict[bytes, int] = {}
+    view = memoryview(data.data)
+    which = [
+        known.setdefault(bytes(view[first : first + size]), len(known))
+        for first, size in zip(at.tolist(), length.tolist(), strict=True)
+    ]
+    return list(known), np.array(which, dtype=np.int64)
+
+
+def _many(data: Bytes, at: Ints, length: Ints) -> tuple[list[bytes], Ints]:
+    """As `_few`, of many rows."""
+    import numpy as np
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    bounds = np.zeros(len(length) + 1, dtype=np.int64)
+    np.cumsum(length, out=bounds[1:])
+    raw = data[np.repeat(at - bounds[:-1], length) + np.arange(int(bounds[-1]))]
+    packed = pa.Array.from_buffers(
+        pa.large_binary(), len(length), [None, pa.py_buffer(bounds), pa.py_buffer(raw)]
+    ).dictionary_encode()
+    return packed.dictionary.to_pylist(), np.asarray(packed.indices)
+
+
 def _at(place: Place) -> Ints:
-    at: Ints = place.cells.start + _by_shape(place.offsets, place.codes)
+    at: Ints = place.cells.start + by_shape(place.offsets, place.codes)
     return at
 
 
@@ -136,6 +157,6 @@ def _word(place: Place) -> Ints:
     return words[_at(place)].astype(np.int64)
 
 
-def _by_shape(values: Ints, codes: Ints) -> Any:
+def by_shape(values: Ints, codes: Ints) -> Any:
     """Values by row; one number where all shapes agree."""
     return values[0] if (values == values[0]).all() else values[codes]

@@ -1,0 +1,121 @@
+"""Rows numbered by what some integer columns hold, told from the bytes of these columns alone."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmodel.export.pages.cells import Cells
+from nsysmodel.export.pages.met import Met
+from nsysmodel.export.pages.shapes import BLOB, NULL, REAL, Shapes, size_of
+from nsysmodel.export.pages.values import by_shape
+from nsysmodel.export.source import NULL as NO_INTEGER
+
+if TYPE_CHECKING:
+    from nsysmodel.export.pages.database import Ints, Words
+
+MOST = 20_000
+"""Different rows; a table with more of them is not one whose rows are alike."""
+_WIDEST = 12
+"""Words of a run: fewer than are read behind the pages of a block."""
+_CONSTANTS = {NULL: NO_INTEGER, 8: 0, 9: 1}
+_MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+"""Words in which the first so many bytes are kept."""
+
+
+class UnlikeError(Exception):
+    """Too many rows differ, or the columns are too many or hold something else than integers."""
+
+
+class Alike:
+    """Rows with equal values in some columns, numbered from 0 on in the order in which they are met.
+
+    Rows of one shape have equal values where their bytes are equal, and columns that are neighbours lie side
+    by side: so a row is told from others by its shape and a few words. One value may be stored in several
+    ways, so two numbers may stand for equal values.
+
+    Attributes:
+        columns: positions in the table.
+        values: what each number stands for, in the order of `columns`; `NO_INTEGER` for NULL.
+    """
+
+    def __init__(self, columns: tuple[int, ...], shapes: Shapes) -> None:
+        self.columns = columns
+        self.values: list[tuple[int, ...]] = []
+        self._shapes = shapes
+        self._places = [shapes.wanted.index(column) for column in columns]
+        self._met: dict[tuple[int, ...], tuple[Met, list[int]]] = {}
+        self._lock = threading.Lock()
+        # Runs of neighbours: the difference of position and rank is the same in all of one.
+        ordered = sorted(self._places, key=lambda place: shapes.wanted[place])
+        runs = groupby(enumerate(ordered), key=lambda item: shapes.wanted[item[1]] - item[0])
+        self._runs = [[place for _, place in run] for _, run in runs]
+
+    def numbers(self, rows: Cells, codes: Ints, shapes: Ints) -> Ints:
+        """Number of each row of a block.
+
+        Args:
+            rows: the block.
+            codes: code of each row's shape, and `shapes` the shape of each code.
+            shapes: see `codes`.
+        """
+        columns: list[Words] = [np.broadcast_to(by_shape(shapes.astype(np.uint64), codes), len(codes))]
+        widths = []
+        for run in self._runs:
+            begin, end = np.array([self._span(shape, run) for shape in shapes.tolist()], dtype=np.int64).T
+            widths.append(-(-int((end - begin).max()) // 8))
+            if widths[-1] > _WIDEST:
+                raise UnlikeError
+            at = rows.start + by_shape(begin, codes)
+            for i in range(widths[-1]):
+                kept = _MASKS[np.clip(end - begin - 8 * i, 0, 8)]
+                columns.append(_words(rows, at + 8 * i) & by_shape(kept, codes))
+        met, numbers = self._of(tuple(widths))
+        place = met.places(columns)
+        return np.array(numbers, dtype=np.int64)[place]
+
+    def _of(self, widths: tuple[int, ...]) -> tuple[Met, list[int]]:
+        """The rows met so far whose runs take so many words, and the number of each place."""
+        with self._lock:
+            if widths not in self._met:
+                numbers = [-1]
+                self._met[widths] = Met(1 + sum(widths), partial(self._tell, widths, numbers)), numbers
+            return self._met[widths]
+
+    def _tell(self, widths: tuple[int, ...], numbers: list[int], key: bytes) -> None:
+        """Take up a row with the values that its bytes stand for."""
+        shape, at, found = int.from_bytes(key[:8], "little"), 8, {}
+        for run, width in zip(self._runs, widths, strict=True):
+            begin, _ = self._span(shape, run)
+            for place in run:
+                kind = self._shapes.types[shape][place]
+                first = at + self._shapes.offsets[shape][place] - begin
+                found[place] = _value(kind, key[first : first + size_of(kind)])
+            at += 8 * width
+        with self._lock:
+            if len(self.values) >= MOST:
+                raise UnlikeError
+            numbers.append(len(self.values))
+            self.values.append(tuple(found[place] for place in self._places))
+
+    def _span(self, shape: int, run: list[int]) -> tuple[int, int]:
+        """Where a run of columns begins and ends in a record; they lie one behind the other."""
+        types, offsets = self._shapes.types[shape], self._shapes.offsets[shape]
+        if any(types[place] == REAL or types[place] >= BLOB for place in run):
+            raise UnlikeError
+        return offsets[run[0]], offsets[run[0]] + sum(size_of(types[place]) for place in run)
+
+
+def _value(kind: int, raw: bytes) -> int:
+    return _CONSTANTS[kind] if kind in _CONSTANTS else int.from_bytes(raw, "big", signed=True)
+
+
+def _words(rows: Cells, at: Ints) -> Words:
+    import numpy as np
+
+    data = rows.data
+    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[at]

@@ -1,0 +1,69 @@
+"""The headers of rows as words, so that they can be compared at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysmodel.export.pages.cells import Cells
+from nsysmodel.export.pages.database import PADDING, DeclinedError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nsysmodel.export.pages.database import Words
+
+_HIGH_BITS = 0x8080808080808080
+
+
+def header_words(cells: Cells, depth: int) -> tuple[Words, bool]:
+    """Headers as rows of words, zero behind the end of each.
+
+    Args:
+        cells: the rows.
+        depth: bytes of a header that hold its own length and the types of all wanted columns, if each type
+            is a single byte, as those of numbers are.
+
+    Returns:
+        The first `depth` bytes of each header and False; the whole headers and True where some header is
+        shorter, or has a type of several bytes among the first.
+
+    Raises:
+        DeclinedError: a header is longer than 127 bytes or than its record.
+    """
+    import numpy as np
+
+    length = cells.data[cells.start]
+    longest, shortest = int(length.max()), int(length.min())
+    if longest > PADDING - 33 or shortest < 1 or (length > cells.local).any():
+        raise DeclinedError("a header is too long")
+    if shortest >= depth:
+        words = _gathered(cells, -(-depth // 8))
+        words[:, -1] &= _mask(depth - 8 * (words.shape[1] - 1))
+        # Column by column: along the rows of two words, numpy takes many times as long.
+        high = [np.bitwise_or.reduce(words[:, i]) for i in range(words.shape[1])]
+        if not (np.bitwise_or.reduce(high) & np.uint64(_HIGH_BITS)):
+            return words, False
+    words = _gathered(cells, -(-longest // 8))
+    masks = np.array([_mask(i) for i in range(9)], dtype=np.uint64)
+    for i in range(shortest // 8, words.shape[1]):
+        if shortest == longest:
+            words[:, i] &= masks[min(longest - 8 * i, 8)]
+        else:
+            words[:, i] &= masks[np.clip(length.astype(np.int64) - 8 * i, 0, 8)]
+    return words, True
+
+
+def _mask(count: int) -> np.uint64:
+    """A word in which the first `count` bytes are kept."""
+    import numpy as np
+
+    return np.uint64((1 << 8 * count) - 1)
+
+
+def _gathered(cells: Cells, width: int) -> Words:
+    import numpy as np
+
+    raw = np.ndarray(
+        (len(cells.data) - 8 * width + 1,), dtype=f"V{8 * width}", buffer=cells.data, strides=(1,)
+    )
+    return raw[cells.start].view("<u8").reshape(-1, width)
