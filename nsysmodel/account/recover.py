@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmodel import intervals
-from nsysmodel.account.types import KERNEL, Activity, Window, window_spans
+from nsysmodel.account.types import KERNEL, Activity, Codes, Window, window_spans
+from nsysmodel.intervals import Ints, Spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,13 @@ def recoverable(
         waiting_total_ns: time of an op that is not its own to shorten: waiting for peers.
     """
     pieces = intervals.clip(activity.spans, window_spans(windows))
-    op = np.where(activity.kind == KERNEL, activity.op, -1).astype(np.int64)[pieces.part_of]
+    op = np.where(activity.kind == KERNEL, activity.op, np.int32(-1))
+    if len(pieces.part_of) != len(op):
+        op = op[pieces.part_of]
     # Group 0 is everything that no op claims: it hides the ops that it overlaps with.
-    alone = intervals.exclusive(pieces.start, pieces.end, op + 1, groups=len(op_labels) + 1)[1:].tolist()
-    measured = np.zeros(len(op_labels), dtype=np.int64)
-    claimed = op >= 0
-    np.add.at(measured, op[claimed], (pieces.end - pieces.start)[claimed])
+    group = op + np.int32(1)
+    measured = _sums(group, pieces.end - pieces.start, len(op_labels) + 1)[1:]
+    alone = _alone(pieces.spans, group, len(op_labels) + 1)[1:].tolist()
     whole = sum(window.duration_ns for window in windows)
     rows = []
     for code, label in enumerate(op_labels):
@@ -76,6 +78,36 @@ def recoverable(
         gain, gain_80 = (max(0, min(own - at, alone[code])) for at in (floor, -(-floor * 5 // 4)))
         rows.append(Recoverable(label, total, floor, alone[code], gain, gain_80, ceiling(whole, gain)))
     return tuple(sorted(rows, key=lambda row: (-row.recoverable_ns, row.op)))
+
+
+def _alone(pieces: Spans, group: Codes, groups: int) -> Ints:
+    """For each group the time in which it alone is active.
+
+    A piece that overlaps with no other one is alone as long as it lasts, and most are such pieces.
+    """
+    start, end = pieces
+    if not len(start):
+        return np.zeros(groups, dtype=np.int64)
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end, group = start[order], end[order], group[order]
+    shared = np.zeros(len(start), dtype=bool)
+    np.less(start[1:], np.maximum.accumulate(end)[:-1], out=shared[1:])
+    # What reaches into a later piece also reaches into the next one.
+    shared[:-1] |= shared[1:]
+    several = np.flatnonzero(shared)
+    total = _sums(group, end - start, groups)
+    if len(several):
+        start, end, group = start[several], end[several], group[several]
+        total -= _sums(group, end - start, groups)
+        total += intervals.exclusive(start, end, group, groups=groups)
+    return total
+
+
+def _sums(group: Codes, length: Ints, groups: int) -> Ints:
+    total = np.zeros(groups, dtype=np.int64)
+    np.add.at(total, group, length)
+    return total
 
 
 def ceiling(total_ns: int, recoverable_ns: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from nsysmodel.workload import Source
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Codes = npt.NDArray[Any]
+"""Integers of the least type that holds them all: one per kernel, of millions of kernels."""
 
 
 Bundle = tuple[tuple[str, int], ...]
@@ -60,13 +63,13 @@ class Labels:
         bundles: which places of the model a kernel stands for, to price it.
     """
 
-    step: Ints
-    layer: Ints
-    op: Ints
+    step: Codes
+    layer: Codes
+    op: Codes
     confidence: Floats
-    executions: Ints
+    executions: Codes
     op_labels: tuple[str, ...]
-    bundle: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    bundle: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     bundles: tuple[Bundle, ...] = ()
 
 

@@ -29,6 +29,7 @@ from nsysmodel.judge.clock import clock_facts
 from nsysmodel.judge.clusters import clusters_of
 from nsysmodel.judge.collectives import summaries, with_unclaimed
 from nsysmodel.judge.explain import Evidence, explained
+from nsysmodel.judge.opkernels import kernels_by_op
 from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, measured_by_op, op_rows
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.judge.shape import layer_heat, learned_layers, missing_rows, unmodeled_rows
@@ -86,10 +87,11 @@ def device_result(
     gain = {}
     if judged and theory.hardware is not None:
         measured = measured_by_op(case, join, [(w.start_ns, w.end_ns) for w in windows])
-        ops = op_rows(case, join, priced, measured, theory.hardware, launch_ns, layers)
+        kernels = kernels_by_op(case.kernels, join)
+        ops = op_rows(case, join, priced, measured, kernels, theory.hardware, launch_ns, layers)
         gain = gains(work, ops, priced, collectives)
         rebuilt = _rebuilt(theory, join, inside)
-        evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
+        evidence = Evidence(case, kernels, inside, len(windows), theory.hardware, clock, rebuilt)
         ops = explained(ops, priced, gain, evidence)
     running = np.isin(activity.kind, (KERNEL, GRAPH))
     kernel_spans = intervals.union(activity.start_ns[running], activity.end_ns[running])

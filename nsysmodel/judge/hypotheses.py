@@ -9,8 +9,8 @@ import numpy as np
 from nsysmodel import units
 from nsysmodel.account.reasons import CLOCK_COMMAND, SLOW_CLOCK, reasons, residency, slow_clock
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.types import Bools, Ints
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.opkernels import OpKernels
 from nsysmodel.judge.ops import Priced
 from nsysmodel.result import OpRow
 from nsysmodel.result_account import ClockFacts, Reason
@@ -21,31 +21,30 @@ SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
 def reasons_of(
-    case: Case, mask: Bools, row: OpRow, priced: Priced, hardware: Hardware, clock: ClockFacts
+    case: Case, kernels: OpKernels, row: OpRow, priced: Priced, hardware: Hardware, clock: ClockFacts
 ) -> tuple[Reason, ...]:
     """Hypotheses for an op that is well above what it could reach; none for others.
 
     Args:
-        mask: the op's kernels in the used steps.
+        kernels: the op's kernels in the used steps.
     """
     target = row.latency_floor_ns if row.bound == "latency" else row.floor_ns
-    if not target or row.measured_ns <= NEAR * target or not mask.any():
+    if not target or row.measured_ns <= NEAR * target or not len(kernels.rows):
         return ()
-    found = list(_launch_reasons(case, np.flatnonzero(mask), row, priced, hardware))
+    found = list(_launch_reasons(case, kernels, row, priced, hardware))
     if row.bound == "compute":
         found += _clock_reasons(row, hardware, clock)
     return tuple(found)
 
 
 def _launch_reasons(
-    case: Case, rows: Ints, row: OpRow, priced: Priced, hardware: Hardware
+    case: Case, kernels: OpKernels, row: OpRow, priced: Priced, hardware: Hardware
 ) -> tuple[Reason, ...]:
     """Reasons of the kind of launch that takes most of the op's time."""
-    frame = case.kernels.iloc[rows]
-    group = frame.groupby(["name", *SHAPE], observed=True, sort=False).ngroup().to_numpy(np.int64)
-    time = np.zeros(int(group.max()) + 1, np.int64)
-    np.add.at(time, group, frame["duration_ns"].to_numpy(np.int64))
-    launch = frame.iloc[int(np.flatnonzero(group == time.argmax())[0])]
+    time = np.zeros(len(kernels.examples), np.int64)
+    np.add.at(time, kernels.shape, case.kernels["duration_ns"].to_numpy(np.int64)[kernels.rows])
+    examples = case.kernels.iloc[kernels.examples]
+    launch = examples.iloc[int(time.argmax())]
     sizes = [int(launch[column]) for column in SHAPE]
     capability = hardware.compute_capability or (case.gpu.compute_capability if case.gpu else "")
     shared = [int(launch[column]) for column in ("static_shared_bytes", "dynamic_shared_bytes")]
@@ -58,7 +57,7 @@ def _launch_reasons(
         dtype=max(engines, key=lambda engine: priced.cost.flop[engine], default=row.dtype),
         registers_per_thread=int(launch["registers_per_thread"]),
         shared_bytes=sum(size for size in shared if size > 0),
-        beside=[str(text) for text in frame["name"].unique()],
+        beside=[str(text) for text in examples["name"].unique()],
         limits=residency(capability),
     )
 

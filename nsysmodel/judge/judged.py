@@ -23,6 +23,7 @@ from nsysmodel.judge.contradictions import by_structure, contradictions, other_g
 from nsysmodel.judge.device import Theory, device_result
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
+from nsysmodel.judge.opkernels import used_rows
 from nsysmodel.judge.ops import PriceList, price
 from nsysmodel.judge.plainsteps import plain_join
 from nsysmodel.judge.structure import fit_facts, fitting
@@ -201,7 +202,7 @@ def _layered(
     notes += list(join.diagnostics)
     if not refusals:
         prices = PriceList(model, hardware)
-        inside = np.isin(join.labels.step, [step.index for step in join.used])
+        inside = used_rows(join)
         theory = Theory(model, hardware, price(prices, join, inside), prices, _builder(spec, hardware))
         result = device_result(case, join, theory, vocabulary, judged=True, name=name)
         reason = impossible(result.ops, hardware, workload)
