@@ -140,8 +140,9 @@ def _refine(
     template = linear(model, skip_costs([op for _, op in model.places()]), order_of)
     floors = op_floors(template, hardware)
     names = list(chain.labels)
-    op, layer = chain.op.copy(), chain.layer.copy()
-    first, confidence, bundle = chain.first.copy(), chain.confidence.copy(), chain.bundle.copy()
+    # With room for labels and layers that the chain does not have.
+    op, layer, bundle = (values.astype(np.int32) for values in (chain.op, chain.layer, chain.bundle))
+    first, confidence = chain.first.copy(), chain.confidence.copy()
     places = list(chain.bundles)
     begins, ends = first_rows(chain.step, count), last_rows(chain.step, count) + 1
     for step in off[:MOST_REFINED]:

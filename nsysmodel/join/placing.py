@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from nsysmodel.join.labels import Chain
-from nsysmodel.join.runs import first_rows, last_rows, most
+from nsysmodel.join.runs import first_rows, last_rows, most, narrow
 from nsysmodel.join.types import Codes, Ints, Labels, StepWindow
 from nsysmodel.join.windows import boundaries, last_end
 
@@ -24,36 +24,33 @@ def spread(chain: Chain, order: Ints, helps: Codes) -> Labels:
         order: rows of the kernels of the chain.
         helps: per kernel the row of the one that it helps, -1 for those of the chain.
     """
+    belief, beliefs = pd.factorize(np.append(chain.confidence, 0.0))
+    columns = (chain.step, chain.layer, chain.op, belief[:-1], np.where(chain.first, chain.bundle, -1))
+    step, layer, op, belief, bundle = map(narrow, columns)
     executions = (chain.first & (chain.op >= 0)).view(np.int8)
-    bundle = np.where(chain.first, chain.bundle, -1)
-    if len(order) == len(helps):
-        return Labels(
-            chain.step,
-            chain.layer,
-            chain.op,
-            chain.confidence,
-            executions,
-            chain.labels,
-            bundle,
-            chain.bundles,
-        )
+    if len(order) < len(helps):
 
-    def placed(values: Codes, fill: int) -> Codes:
-        result = np.full(len(helps), fill, values.dtype)
-        result[order] = values
-        return result
+        def placed(values: Codes) -> Codes:
+            result = np.full(len(helps), -1, values.dtype)
+            result[order] = values
+            return result
 
-    step, layer, op, bundle = (placed(values, -1) for values in (chain.step, chain.layer, chain.op, bundle))
-    executions, confidence = placed(executions, 0), placed(chain.confidence, 0)
+        step, layer, op, belief, bundle = map(placed, (step, layer, op, belief, bundle))
+        executions = np.maximum(placed(executions), 0)
+        _help(step, layer, op, belief, chain, helps)
+    return Labels(step, layer, op, belief, executions, chain.labels, bundle, chain.bundles, beliefs)
+
+
+def _help(step: Codes, layer: Codes, op: Codes, belief: Codes, chain: Chain, helps: Codes) -> None:
+    """Helpers take the labels of the kernel that they help."""
     helpers = np.flatnonzero(helps >= 0)
     helped = helps[helpers]
-    for array in (step, layer, op, confidence):
+    for array in (step, layer, op, belief):
         array[helpers] = array[helped]
     # What is prepared before the first layer belongs to no layer, whatever it is prepared for.
     before = helpers - np.arange(len(helpers)) - 1
     ahead = (helped > helpers) & (layer[helpers] == 0) & (chain.layer[np.maximum(before, 0)] < 0)
     layer[helpers[ahead]] = -1
-    return Labels(step, layer, op, confidence, executions, chain.labels, bundle, chain.bundles)
 
 
 def place_windows(work: DeviceWork, labels: Labels) -> tuple[Labels, list[StepWindow]]:
@@ -88,9 +85,9 @@ def _window_of(starts: Ints, begins: Ints, until: int) -> Codes:
     """
     if (begins[1:] >= begins[:-1]).all():
         counts = np.diff(np.searchsorted(starts, begins), prepend=0, append=len(starts))
-        result = np.repeat(np.arange(-1, len(begins), dtype=np.int32), counts)
+        result = np.repeat(narrow(np.arange(-1, len(begins))), counts)
     else:
-        result = np.searchsorted(begins, starts, side="right").astype(np.int32) - np.int32(1)
+        result = narrow(np.searchsorted(begins, starts, side="right") - 1)
     result[np.searchsorted(starts, until) :] = -1
     return result
 
@@ -114,7 +111,7 @@ def _unlabel_strays(labels: Labels) -> None:
     labels.op[stray] = -1
     labels.bundle[stray] = -1
     labels.executions[stray] = 0
-    labels.confidence[stray] = 0.0
+    labels.belief[stray] = np.flatnonzero(labels.beliefs == 0.0)[0]
 
 
 def _regions(labels: Labels) -> np.ndarray:

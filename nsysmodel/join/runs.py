@@ -79,12 +79,15 @@ def most(codes: Codes, values: Codes, count: int) -> Ints:
     return result
 
 
-def narrow(values: Codes) -> Codes:
-    """The same numbers in the least type that holds them, the type itself where they are that already.
+def narrow(values: Codes, high: int | None = None) -> Codes:
+    """The same numbers, from -1 on, in the least type that holds them and the next one.
 
-    >>> narrow(np.array([-1, 3])).dtype, narrow(np.array([70_000])).dtype
-    (dtype('int16'), dtype('int32'))
+    Args:
+        high: the largest number that must find room, where it is not among the values.
+
+    >>> narrow(np.array([-1, 3])).dtype, narrow(np.array([127])).dtype, narrow(np.array([3]), 70_000).dtype
+    (dtype('int8'), dtype('int16'), dtype('int32'))
     """
-    high = int(values.max(initial=-1))
-    kinds = (np.int16, np.int32, np.int64)
-    return values.astype(next(kind for kind in kinds if high <= np.iinfo(kind).max), copy=False)
+    high = max(int(values.max(initial=-1)), -1 if high is None else high)
+    kinds = (np.int8, np.int16, np.int32, np.int64)
+    return values.astype(next(kind for kind in kinds if high < np.iinfo(kind).max), copy=False)

@@ -14,7 +14,7 @@ from nsysmodel.export.run import Run
 from nsysmodel.hardware.resolve import Overrides, resolve
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.join import join_device
-from nsysmodel.join.modules import apply_modules
+from nsysmodel.join.modules import apply_modules, names_module
 from nsysmodel.join.types import Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
@@ -223,7 +223,8 @@ def _builder(spec: LayeredSpec, hardware: Hardware) -> Callable[[Workload], Step
 
 def _with_modules(run: Run, case: Case, join: Join, model: StepModel) -> Join:
     """The join corrected by NVTX ranges that name modules, where the export has them."""
-    if not len(run.nvtx()):
+    ranges = run.nvtx()
+    if not len(ranges) or not names_module((str(text) for text in ranges["text"].cat.categories), model):
         return join
     texts = nvtx_of(run, case.kernels).astype("category")
     names = [str(text) for text in texts.cat.categories]

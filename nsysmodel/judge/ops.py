@@ -222,7 +222,7 @@ def _row(
     floor_total = round(priced.floor_ns) if priced.judged else None
     latency_total = priced.latency_ns(len(own), t0_ns)
     latency = latency_total is not None
-    confidence = float(np.average(labels.confidence[rows], weights=np.maximum(own, 1))) if len(own) else 0.0
+    confidence = float(np.average(labels.confidence(rows), weights=np.maximum(own, 1))) if len(own) else 0.0
     seconds = total_ns / 1e9
     ratio = total_ns / priced.floor_ns if priced.judged and priced.floor_ns > 0 and not latency else None
     flop, hbm = priced.cost.total_flop, priced.cost.hbm_bytes
