@@ -15,7 +15,7 @@ from nsysmodel.join.knowledge import orders, skip_costs
 from nsysmodel.join.labels import Chain, chain_labels
 from nsysmodel.join.ledger import complete_steps, other_kinds, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches
-from nsysmodel.join.placing import per_step, place_windows, spread
+from nsysmodel.join.placing import apart, per_step, place_windows, spread
 from nsysmodel.join.repeats import align_chain
 from nsysmodel.join.runs import first_rows, last_rows, most, narrow, present
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
@@ -92,7 +92,9 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
         work.kernels, labels, steps, model, closure, hardware, sequence
     )
     refusals = (*odd_kinds, *refusals)
-    return Join(labels, tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics)
+    return Join(
+        apart(labels), tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics
+    )
 
 
 def _breaks_early(chain: Chain, layers: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -134,3 +135,25 @@ def per_step(kernels: pd.DataFrame, labels: Labels, count: int) -> tuple[Ints, I
     inside = labels.step >= 0
     np.add.at(kernel_ns, labels.step[inside].astype(np.int64), duration[inside])
     return kernel_ns, np.maximum(most(labels.step, labels.layer, count) + 1, 0)
+
+
+def apart(labels: Labels) -> Labels:
+    """The same labels in memory of their own.
+
+    They outlive everything else that the join makes. Small arrays among so many freed ones would keep the
+    allocator from giving the memory of those back.
+    """
+    columns = ("step", "layer", "op", "belief", "executions", "bundle")
+    sizes = [getattr(labels, name).nbytes for name in columns]
+    if not sum(sizes):
+        return labels
+    block = mmap.mmap(-1, sum(sizes))
+    kept = {}
+    # Widest first, so that each begins at a multiple of its own size.
+    place = 0
+    for name in sorted(columns, key=lambda name: -getattr(labels, name).itemsize):
+        values = getattr(labels, name)
+        kept[name] = np.frombuffer(block, values.dtype, len(values), place)
+        kept[name][:] = values
+        place += values.nbytes
+    return replace(labels, **kept)

@@ -202,8 +202,8 @@ def _layered(
     notes += list(join.diagnostics)
     if not refusals:
         prices = PriceList(model, hardware)
-        inside = used_rows(join)
-        theory = Theory(model, hardware, price(prices, join, inside), prices, _builder(spec, hardware))
+        priced = price(prices, join, used_rows(join))
+        theory = Theory(model, hardware, priced, prices, _builder(spec, hardware))
         result = device_result(case, join, theory, vocabulary, judged=True, name=name)
         reason = impossible(result.ops, hardware, workload)
         if not reason:

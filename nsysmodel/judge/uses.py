@@ -31,13 +31,11 @@ def kernel_uses(
         return ()
     codes, examples = known or shapes(case.kernels, own)
     values = {"code": codes, "duration_ns": case.kernels["duration_ns"].to_numpy()[own]}
-    if earlier is not None:
-        values["earlier"] = earlier[own]
     groups = pd.DataFrame(values, copy=False).groupby("code", sort=True)
     table = groups["duration_ns"].agg(["size", "sum", "median", "min", "max"])
     keys = case.kernels.iloc[examples][SHAPE].itertuples(index=False, name=None)
     table.index = pd.Index([(str(key[0]), *key[1:]) for key in keys], tupleize_cols=False)
-    skips = dict(zip(table.index, groups["earlier"].min(), strict=True)) if earlier is not None else {}
+    skips = dict(zip(table.index, earlier[examples], strict=True)) if earlier is not None else {}
     whole = int(values["duration_ns"].sum())
     table = table.sort_values(["sum", "size"], ascending=False, kind="stable")
     rows = table.head(limit) if limit else table
