@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -148,7 +148,7 @@ def apart(labels: Labels) -> Labels:
     if not sum(sizes):
         return labels
     block = mmap.mmap(-1, sum(sizes))
-    kept = {}
+    kept: dict[str, Any] = {}
     # Widest first, so that each begins at a multiple of its own size.
     place = 0
     for name in sorted(columns, key=lambda name: -getattr(labels, name).itemsize):
