@@ -22,7 +22,7 @@ from nsysmodel.join.sequence import Sequence, align, identify, op_floors
 from nsysmodel.join.steps import number_steps
 from nsysmodel.join.streams import attach_sides, side_runs
 from nsysmodel.join.template import Orders, cyclic, linear
-from nsysmodel.join.types import Ints, Join
+from nsysmodel.join.types import Ints, Join, Labels
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.join.windows import judge
 from nsysmodel.model.types import StepModel
@@ -65,8 +65,30 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     Raises:
         HardwareError: the device has no peak for a number format of the model.
     """
-    found = identify(work.kernels, vocabulary)
-    sequence = replace(found, identity=narrow(found.identity), launch=narrow(found.launch))
+    sequence = _narrowed(identify(work.kernels, vocabulary))
+    labels, method, odd_kinds = _labelled(work, model, hardware, sequence)
+    labels, steps = place_windows(work, labels)
+    kernel_ns, layers_found = per_step(work.kernels, labels, len(steps))
+    steps = [replace(step, layers=int(found)) for step, found in zip(steps, layers_found, strict=True)]
+    complete, closure = complete_steps(labels, steps, model)
+    steps = judge(steps, kernel_ns, len(model.layers), complete)
+    refusals, missing, diagnostics = refusals_of(
+        work.kernels, labels, steps, model, closure, hardware, sequence
+    )
+    refusals = (*odd_kinds, *refusals)
+    return Join(
+        apart(labels), tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics
+    )
+
+
+def _narrowed(found: Sequence) -> Sequence:
+    return replace(found, identity=narrow(found.identity), launch=narrow(found.launch))
+
+
+def _labelled(
+    work: DeviceWork, model: StepModel, hardware: Hardware, sequence: Sequence
+) -> tuple[Labels, str, tuple[str, ...]]:
+    """Labels before steps get their windows, how steps were found, and layers of another kind."""
     helps = attach_helpers(work.kernels, sequence)
     order = np.flatnonzero(helps < 0)
     main, sides = side_runs(work.kernels, order)
@@ -80,21 +102,11 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     chain = aligned.chain
     if sides:
         order, chain = attach_sides(template, aligned.path(), aligned.costs, sequence, main, sides, chain)
-    numbered, method = number_steps(work, chain, order)
-    odd_kinds = other_kinds(template, model, numbered)
-    chain = _refine(model, hardware, sequence, order, numbered, order_of)
-    labels, steps = place_windows(work, spread(chain, order, helps))
-    kernel_ns, layers_found = per_step(work.kernels, labels, len(steps))
-    steps = [replace(step, layers=int(found)) for step, found in zip(steps, layers_found, strict=True)]
-    complete, closure = complete_steps(labels, steps, model)
-    steps = judge(steps, kernel_ns, len(model.layers), complete)
-    refusals, missing, diagnostics = refusals_of(
-        work.kernels, labels, steps, model, closure, hardware, sequence
-    )
-    refusals = (*odd_kinds, *refusals)
-    return Join(
-        apart(labels), tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics
-    )
+    del aligned, main
+    chain, method = number_steps(work, chain, order)
+    odd_kinds = other_kinds(template, model, chain)
+    chain = _refine(model, hardware, sequence, order, chain, order_of)
+    return spread(chain, order, helps), method, odd_kinds
 
 
 def _breaks_early(chain: Chain, layers: int) -> bool:
