@@ -61,9 +61,7 @@ def recoverable(
         waiting_total_ns: time of an op that is not its own to shorten: waiting for peers.
     """
     pieces = intervals.clip(activity.spans, window_spans(windows))
-    op = np.where(activity.kind == KERNEL, activity.op, np.int32(-1))
-    if len(pieces.part_of) != len(op):
-        op = op[pieces.part_of]
+    op = np.where(activity.kind == KERNEL, activity.op, np.int32(-1))[pieces.part_of]
     # Group 0 is everything that no op claims: it hides the ops that it overlaps with.
     group = op + np.int32(1)
     measured = _sums(group, pieces.end - pieces.start, len(op_labels) + 1)[1:]

@@ -30,8 +30,8 @@ from nsysmodel.judge.clock import clock_facts
 from nsysmodel.judge.clusters import clusters_of
 from nsysmodel.judge.collectives import Work, summaries, with_unclaimed
 from nsysmodel.judge.explain import Evidence, explained
-from nsysmodel.judge.opkernels import kernels_by_op
-from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, measured_by_op, op_rows
+from nsysmodel.judge.opkernels import kernels_by_op, measured_by_op
+from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, op_rows
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.judge.shape import layer_heat, learned_layers, missing_rows, unmodeled_rows
 from nsysmodel.judge.timeline import timeline_of

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from nsysmodel.intervals import covered, union
 from nsysmodel.join.runs import narrow
 from nsysmodel.join.types import Bools, Codes, Ints, Join
+from nsysmodel.judge.cases import Case
 from nsysmodel.judge.uses import shapes
 
 
@@ -73,3 +75,14 @@ def _first_of_each(rows: Codes, code: Ints, count: int) -> Ints:
     # Of several rows of one code the last that is written stays.
     first[code[::-1]] = rows[::-1]
     return first
+
+
+def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -> dict[str, int]:
+    """Kernel time of each op label inside the windows, kernels clipped to them."""
+    start = case.kernels["start_ns"].to_numpy(np.int64)
+    end = case.kernels["end_ns"].to_numpy(np.int64)
+    total = covered(start, end, union([low for low, _ in windows], [high for _, high in windows]))
+    claimed = join.labels.op >= 0
+    measured = np.zeros(len(join.labels.op_labels), np.int64)
+    np.add.at(measured, join.labels.op[claimed], total[claimed])
+    return {label: time for label, time in zip(join.labels.op_labels, measured.tolist(), strict=True) if time}

@@ -10,7 +10,6 @@ import pandas as pd
 
 from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.intervals import covered, union
 from nsysmodel.join.types import Bools, Bundle, Codes, Ints, Join
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.opkernels import NONE, OpKernels, used_rows
@@ -289,15 +288,4 @@ def _by_layer(layer: Codes, duration: Ints, layers: int, steps: int) -> tuple[fl
     return tuple(float(value) / steps for value in sums)
 
 
-def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -> dict[str, int]:
-    """Kernel time of each op label inside the windows, kernels clipped to them."""
-    start = case.kernels["start_ns"].to_numpy(np.int64)
-    end = case.kernels["end_ns"].to_numpy(np.int64)
-    total = covered(start, end, union([low for low, _ in windows], [high for _, high in windows]))
-    claimed = join.labels.op >= 0
-    measured = np.zeros(len(join.labels.op_labels), np.int64)
-    np.add.at(measured, join.labels.op[claimed], total[claimed])
-    return {label: time for label, time in zip(join.labels.op_labels, measured.tolist(), strict=True) if time}
-
-
-__all__ = ["KERNEL", "PriceList", "Priced", "kernel_uses", "measured_by_op", "op_rows", "price"]
+__all__ = ["KERNEL", "PriceList", "Priced", "kernel_uses", "op_rows", "price"]
