@@ -223,7 +223,7 @@ def _labelled(case: Case, join: Join) -> pd.DataFrame:
     frame.loc[labels.step < 0, "step"] = pd.NA
     frame.loc[labels.layer < 0, "layer"] = pd.NA
     frame["op"] = texts[labels.op]
-    frame["confidence"] = np.where(labels.op >= 0, np.round(labels.confidence, 4), 0.0)
+    frame["confidence"] = np.where(labels.op >= 0, np.round(labels.confidence(), 4), 0.0)
     return frame
 
 

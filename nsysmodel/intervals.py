@@ -262,12 +262,23 @@ def exclusive(start: ArrayLike, end: ArrayLike, group: ArrayLike, *, groups: int
     >>> exclusive([0, 5, 11], [10, 12, 20], [0, 1, 1], groups=2)
     array([ 5, 10])
     """
-    starts, ends, owner = _ints(start), _ints(end), _ints(group)
-    if not is_set(starts, ends):
-        starts, ends, owner, _ = exclusive_spans(starts, ends, owner)
-    # Where nothing overlaps, each interval is alone.
     total = np.zeros(groups, dtype=np.int64)
+    starts, ends, owner = _ints(start), _ints(end), np.asarray(group)
+    if not starts.size:
+        return total
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends, owner = starts[order], ends[order], owner[order]
+    shared = np.zeros(starts.size, dtype=bool)
+    np.less(starts[1:], np.maximum.accumulate(ends)[:-1], out=shared[1:])
+    # What reaches into a later interval also reaches into the next one. All others are alone.
+    shared[:-1] |= shared[1:]
     np.add.at(total, owner, ends - starts)
+    if shared.any():
+        starts, ends, owner = starts[shared], ends[shared], owner[shared]
+        np.subtract.at(total, owner, ends - starts)
+        alone = exclusive_spans(starts, ends, owner)
+        np.add.at(total, alone.part_of, alone.end - alone.start)
     return total
 
 

@@ -61,11 +61,11 @@ def recoverable(
     """
     pieces = intervals.clip(activity.spans, window_spans(windows))
     # Group 0 is everything that no op claims: it hides the ops that it overlaps with.
-    group = np.where(activity.kind == KERNEL, activity.op + 1, 0)[pieces.part_of]
-    alone = intervals.exclusive(pieces.start, pieces.end, group, groups=len(op_labels) + 1)[1:].tolist()
+    group = np.where(activity.kind == KERNEL, activity.op, np.int32(-1))[pieces.part_of] + np.int32(1)
     total_by = np.zeros(len(op_labels) + 1, dtype=np.int64)
     np.add.at(total_by, group, pieces.end - pieces.start)
     measured = total_by[1:]
+    alone = intervals.exclusive(pieces.start, pieces.end, group, groups=len(op_labels) + 1)[1:].tolist()
     whole = sum(window.duration_ns for window in windows)
     rows = []
     for code, label in enumerate(op_labels):

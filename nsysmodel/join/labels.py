@@ -12,7 +12,7 @@ from nsysmodel.join.beliefs import GENERIC_CLASSES, MISFIT, covers_op, unnamed
 from nsysmodel.join.costs import Identity
 from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.template import DRAFT, Group, Template
-from nsysmodel.join.types import Bools, Bundle, Floats, Ints
+from nsysmodel.join.types import Bools, Bundle, Codes, Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path
 from nsysmodel.join.vocabulary import KernelClass
 
@@ -31,15 +31,15 @@ class Chain:
     `group` is the group of the template, -1 for extra kernels.
     """
 
-    op: Ints
-    layer: Ints
-    step: Ints
+    op: Codes
+    layer: Codes
+    step: Codes
     first: Bools
     confidence: Floats
     labels: tuple[str, ...]
-    bundle: Ints
+    bundle: Codes
     bundles: tuple[Bundle, ...]
-    group: Ints
+    group: Codes
 
 
 def passes(template: Template, path: Path) -> tuple[Ints, Ints]:

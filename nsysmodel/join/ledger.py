@@ -11,6 +11,7 @@ import pandas as pd
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.labels import Chain
+from nsysmodel.join.runs import most, openings, present
 from nsysmodel.join.sequence import Sequence
 from nsysmodel.join.template import Template
 from nsysmodel.join.types import Bools, Ints, Labels, StepWindow
@@ -46,11 +47,11 @@ def expected_counts(model: StepModel) -> dict[str, int]:
 
 def found_counts(labels: Labels, steps: int) -> dict[str, Ints]:
     """Executions of each op id in each step; a fused label counts for each of its ids."""
+    inside = np.flatnonzero((labels.step >= 0) & (labels.op >= 0) & (labels.executions > 0))
+    cells = labels.op[inside].astype(np.int64) * steps + labels.step[inside]
+    table = np.bincount(cells, minlength=len(labels.op_labels) * steps).reshape(len(labels.op_labels), steps)
     result: dict[str, Ints] = {}
-    inside = (labels.step >= 0) & (labels.op >= 0) & (labels.executions > 0)
-    for code, label in enumerate(labels.op_labels):
-        rows = inside & (labels.op == code)
-        number = np.bincount(labels.step[rows], minlength=steps).astype(np.int64)
+    for number, label in zip(table, labels.op_labels, strict=True):
         for op_id in label.split("+"):
             result[op_id] = result.get(op_id, np.zeros(steps, np.int64)) + number
     return result
@@ -161,13 +162,14 @@ def other_kinds(template: Template, model: StepModel, chain: Chain) -> tuple[str
         return ()
     inside = (chain.layer >= 0) & (chain.layer < len(expected))
     served = np.flatnonzero((chain.group >= 0) & inside & (chain.step >= 0))
-    key = chain.step[served] * len(expected) + chain.layer[served]
+    served = served[openings(chain.step[served], chain.layer[served])]
+    key = chain.step[served].astype(np.int64) * len(expected) + chain.layer[served]
     _, first = np.unique(key, return_index=True)
     layer, group = chain.layer[served][first], chain.group[served][first]
     seen = np.bincount(layer, minlength=len(expected))
     odd = np.bincount(layer, weights=(group != expected[layer]).astype(float), minlength=len(expected))
-    steps = np.unique(chain.step[chain.step >= 0])
-    depth = np.array([chain.layer[chain.step == step].max(initial=-1) + 1 for step in steps])
+    deepest = most(chain.step, chain.layer, int(chain.step.max(initial=-1)) + 1) + 1
+    depth = deepest[present(chain.step, len(deepest))]
     if not len(depth) or np.median(depth) != len(expected):
         return ()
     wrong = np.flatnonzero((seen > 0) & (odd > 0.5 * seen))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nsysmodel import units
+from nsysmodel.join.runs import narrow
 from nsysmodel.join.types import Bools, Ints, Join, Labels
 from nsysmodel.model.types import StepModel
 from nsysmodel.result import Diagnostic
@@ -76,7 +77,7 @@ def apply_modules(
     wrong = rows[~_agrees(labels, known, range_of, rows)]
     whole = int(duration_ns[rows].sum())
     share = int(duration_ns[wrong].sum()) / whole if whole else 0.0
-    _overrule(labels, model, known, range_of, wrong)
+    labels = _overruled(labels, model, known, range_of, wrong)
     covered = whole / max(int(duration_ns[labels.step >= 0].sum()), 1)
     note = Diagnostic(
         "nvtx_modules",
@@ -85,6 +86,12 @@ def apply_modules(
         f"disagreed on {units.percent(share)} of that, and the ranges were followed.",
     )
     return replace(join, labels=labels, diagnostics=(*join.diagnostics, note))
+
+
+def names_module(texts: Iterable[str], model: StepModel) -> bool:
+    """True where one of the texts names a module that serves an op of the model."""
+    ids = {op.id for _, op in model.places()}
+    return any(_in_model(read_module(text), ids) is not None for text in texts)
 
 
 def _in_model(module: Module | None, ids: set[str]) -> Module | None:
@@ -97,11 +104,11 @@ def _in_model(module: Module | None, ids: set[str]) -> Module | None:
 
 def _agrees(labels: Labels, known: Sequence[Module | None], range_of: Ints, rows: Ints) -> Bools:
     """True where a kernel's label holds an op of its module, and its layer is the module's."""
-    keys = np.stack([range_of[rows], labels.op[rows]], axis=1)
-    unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+    ops = len(labels.op_labels) + 1
+    unique, inverse = np.unique(range_of[rows] * ops + labels.op[rows], return_inverse=True)
     same = []
     layers = []
-    for text, op in unique.tolist():
+    for text, op in zip((unique // ops).tolist(), (unique % ops).tolist(), strict=True):
         module = known[text]
         assert module is not None
         same.append(bool(set(labels.op_labels[op].split("+")) & set(module.ops)))
@@ -112,26 +119,37 @@ def _agrees(labels: Labels, known: Sequence[Module | None], range_of: Ints, rows
     return result
 
 
-def _overrule(
+def _overruled(
     labels: Labels, model: StepModel, known: Sequence[Module | None], range_of: Ints, rows: Ints
-) -> None:
-    """Give kernels the op and layer of their module, where the join knows a label and a place for it."""
+) -> Labels:
+    """Kernels with the op and layer of their module, where the join knows a label and a place for it."""
+    if not len(rows):
+        return labels
     codes = {label: code for code, label in enumerate(labels.op_labels)}
     places = {bundle: index for index, bundle in enumerate(labels.bundles)}
-    for row in rows.tolist():
-        module = known[int(range_of[row])]
-        assert module is not None
-        op_id = module.ops[0]
-        bundle = places.get(_place(model, op_id, module.layer))
-        if op_id not in codes or bundle is None:
-            labels.op[row], labels.bundle[row], labels.executions[row] = -1, -1, 0
+    table = np.full((len(known), 3), -1, np.int64)
+    for text, module in enumerate(known):
+        if module is None:
             continue
-        before = (
-            labels.op[row - 1] == codes[op_id] and labels.layer[row - 1] == module.layer if row else False
-        )
-        labels.op[row], labels.layer[row], labels.bundle[row] = codes[op_id], module.layer, bundle
-        labels.executions[row] = 0 if before else 1
-        labels.confidence[row] = 1.0
+        bundle = places.get(_place(model, module.ops[0], module.layer))
+        if module.ops[0] in codes and bundle is not None:
+            table[text] = codes[module.ops[0]], module.layer, bundle
+    op, layer, bundle_of = table[range_of[rows]].T
+    placed = op >= 0
+    there = rows[placed]
+    new = replace(
+        labels,
+        layer=narrow(labels.layer, int(table[:, 1].max())).copy(),
+        belief=narrow(labels.belief, len(labels.beliefs)).copy(),
+        beliefs=np.append(labels.beliefs, 1.0),
+    )
+    new.op[rows], new.bundle[rows], new.executions[rows] = op, bundle_of, 0
+    new.layer[there], new.belief[there] = layer[placed], len(labels.beliefs)
+    # One that follows another kernel of the same op and layer continues it.
+    before = np.maximum(there - 1, 0)
+    follows = (there > 0) & (new.op[before] == op[placed]) & (new.layer[before] == layer[placed])
+    new.executions[there] = ~follows
+    return new
 
 
 def _place(model: StepModel, op_id: str, layer: int) -> tuple[tuple[str, int], ...]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmodel.join.labels import Chain, chain_labels
+from nsysmodel.join.runs import narrow
 from nsysmodel.join.sequence import Sequence, align
 from nsysmodel.join.template import Template
-from nsysmodel.join.types import Ints
+from nsysmodel.join.types import Codes, Ints
 from nsysmodel.join.viterbi import Costs, Path
 
 LONG = 40_000
@@ -27,19 +28,48 @@ MOST_UNLIKE = 400_000
 
 
 @dataclass(frozen=True, slots=True)
+class Copies:
+    """Pieces that together are the whole chain, and the place at which each was aligned.
+
+    Attributes:
+        lengths: kernels of each piece.
+        aligned_at: first kernel of each piece in the part that was aligned; -1 where it was not aligned.
+    """
+
+    lengths: Ints
+    aligned_at: Ints
+
+    def index(self) -> Ints:
+        """For each kernel of the chain the one of the part, -1 for none."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        index = np.repeat(self.aligned_at - starts, self.lengths)
+        index += np.arange(len(index))
+        if (self.aligned_at < 0).any():
+            index[np.repeat(self.aligned_at < 0, self.lengths)] = -1
+        return index
+
+
+@dataclass(frozen=True, slots=True)
 class Aligned:
     """The alignment of a main chain.
 
     Attributes:
-        path, chain: by kernel of the chain.
+        chain: by kernel of the chain.
         costs: belief costs of the first pass.
         aligned: kernels that were aligned, repeats left out.
+        part: path of what was aligned.
+        copies: how it makes up the chain; None where it is the chain.
     """
 
-    path: Path
     chain: Chain
     costs: Costs
     aligned: int
+    part: Path
+    copies: Copies | None = None
+
+    def path(self) -> Path:
+        """The path by kernel of the chain."""
+        return self.part if self.copies is None else _spread_path(self.part, self.copies.index())
 
 
 def align_chain(
@@ -51,7 +81,8 @@ def align_chain(
     starts = _cuts(template, sequence, rows, floors)
     if len(starts) < 3:
         part = _whole(template, sequence, rows[:MOST_UNLIKE], floors)
-        return _padded(part, len(rows))
+        length = len(part.chain.op)
+        return _spread(part, Copies(np.array([length, len(rows) - length]), np.array([0, -1])))
     return _distinct(template, sequence, rows, floors, starts)
 
 
@@ -60,7 +91,7 @@ def _whole(
 ) -> Aligned:
     path, costs, unlearned = align(template, sequence, rows, floors)
     chain = chain_labels(template, path, costs, sequence.identity[rows], sequence.identities)
-    return Aligned(path, chain, unlearned, len(rows))
+    return Aligned(chain, unlearned, len(rows), path)
 
 
 def _cuts(
@@ -72,12 +103,17 @@ def _cuts(
     if not len(begins):
         return begins
     launch = sequence.launch[rows]
-    pair = launch[:-1] * (int(launch.max()) + 1) + launch[1:]
-    values, counts = np.unique(pair[begins - 1], return_counts=True)
-    usual = values[counts * 4 >= counts.max()]
+    left, right = launch[begins - 1], launch[begins]
+    pairs, counts = np.unique(np.stack([left, right], axis=1), axis=0, return_counts=True)
+    usual = pairs[counts * 4 >= counts.max()]
     # A pair that also stands inside steps would only cut them into pieces that repeat as well.
-    found = np.flatnonzero(np.isin(pair, usual)) + 1
-    return np.concatenate(([0], found)).astype(np.int64)
+    count = int(launch.max()) + 1
+    ends, opens = np.zeros(count, bool), np.zeros(count, bool)
+    ends[usual[:, 0]], opens[usual[:, 1]] = True, True
+    likely = np.flatnonzero(ends[launch[:-1]] & opens[launch[1:]])
+    number = usual[:, 0].astype(np.int64) * count + usual[:, 1]
+    found = likely[np.isin(launch[likely].astype(np.int64) * count + launch[likely + 1], number)]
+    return np.concatenate(([0], found + 1)).astype(np.int64)
 
 
 def _distinct(
@@ -96,13 +132,9 @@ def _distinct(
     chosen = representative[:limit]
     local = np.concatenate([np.arange(starts[p], starts[p] + lengths[p]) for p in chosen])
     part = _whole(template, sequence, rows[local], floors)
-    offsets = np.concatenate(([0], np.cumsum(lengths[chosen])))
+    offsets = np.cumsum(lengths[chosen]) - lengths[chosen]
     known = of_piece < len(chosen)
-    source = np.repeat(np.where(known, offsets[np.minimum(of_piece, len(chosen) - 1)] - starts, -1), lengths)
-    index = np.where(np.repeat(known, lengths), source + np.arange(count), -1)
-    path = _spread_path(part.path, index)
-    chain = _spread_chain(part.chain, index, starts, lengths, of_piece, offsets)
-    return Aligned(path, chain, part.costs, len(local))
+    return _spread(part, Copies(lengths, np.where(known, offsets[np.minimum(of_piece, len(chosen) - 1)], -1)))
 
 
 def _pieces(launch: Ints, starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
@@ -111,8 +143,9 @@ def _pieces(launch: Ints, starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     value = rng.integers(1, 2**63, size=int(launch.max()) + 1, dtype=np.uint64) | np.uint64(1)
     weight = rng.integers(1, 2**63, size=int(lengths.max()), dtype=np.uint64) | np.uint64(1)
     place = np.arange(len(launch)) - np.repeat(starts, lengths)
+    value ^= value >> np.uint64(29)
     with np.errstate(over="ignore"):
-        mixed = (value[launch] ^ (value[launch] >> np.uint64(29))) * weight[place]
+        mixed = value[launch] * weight[place]
         digest = np.add.reduceat(mixed, starts) ^ (lengths.astype(np.uint64) << np.uint64(40))
     _, first, inverse = np.unique(digest, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
@@ -121,51 +154,56 @@ def _pieces(launch: Ints, starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     return rank[inverse.reshape(-1)], first[order]
 
 
-def _spread(values: np.ndarray, index: Ints) -> np.ndarray:
-    """Values of the copies; -1 (or False) where a piece was not aligned."""
-    fill = False if values.dtype == bool else -1
-    result: np.ndarray = np.where(index >= 0, values[np.maximum(index, 0)], fill).astype(values.dtype)
+def _spread(part: Aligned, copies: Copies) -> Aligned:
+    """What was aligned, at all places at which it stands; steps are numbered on from piece to piece."""
+    index = copies.index()
+    chain = part.chain
+    low, passes = _passes(chain.step, copies)
+    base = np.cumsum(passes) - passes
+    step = _take(chain.step.astype(np.int32), index)
+    inside = step >= 0
+    step += np.repeat((base - low).astype(np.int32), copies.lengths)
+    step[~inside] = -1
+    chain = replace(
+        chain,
+        op=_take(narrow(chain.op), index),
+        layer=_take(narrow(chain.layer), index),
+        step=step,
+        first=_take(chain.first, index),
+        confidence=_take(chain.confidence, index, 0),
+        bundle=_take(narrow(chain.bundle), index),
+        group=_take(narrow(chain.group), index),
+    )
+    return Aligned(chain, part.costs, part.aligned, part.part, copies)
+
+
+def _passes(step: Codes, copies: Copies) -> tuple[Ints, Ints]:
+    """(first step, number of steps) of each piece; no step in a piece without any."""
+    count, at = len(step), copies.aligned_at
+    pairs = np.unique(np.stack([at, copies.lengths], axis=1)[at >= 0], axis=0)
+    # Every second bound ends a piece; what stands beyond the last one belongs to none.
+    bounds = np.stack([pairs[:, 0], pairs[:, 0] + pairs[:, 1]], axis=1).reshape(-1)
+    high = np.maximum.reduceat(np.append(step, -1), bounds)[::2]
+    low = np.minimum.reduceat(np.append(np.where(step >= 0, step, count), count), bounds)[::2]
+    piece = np.searchsorted(pairs[:, 0], at)
+    piece[at < 0] = -1
+    found = np.append(np.where(high >= 0, high - low + 1, 0), 0)
+    return np.append(low, 0)[piece], found[piece]
+
+
+def _take(values: Codes, index: Ints, fill: int = -1) -> Codes:
+    """Values of the copies; the filling (or False) where a piece was not aligned."""
+    end = False if values.dtype == bool else fill
+    result: Codes = np.append(values, np.array([end], values.dtype))[index]
     return result
 
 
 def _spread_path(part: Path, index: Ints) -> Path:
     return Path(
-        group=_spread(part.group, index),
-        slot=_spread(part.slot, index),
-        entered=_spread(part.entered, index),
-        stayed=_spread(part.stayed, index),
-        came_from=_spread(part.came_from, index),
+        group=_take(part.group, index),
+        slot=_take(part.slot, index),
+        entered=_take(part.entered, index),
+        stayed=_take(part.stayed, index),
+        came_from=_take(part.came_from, index),
         cost=part.cost,
     )
-
-
-def _spread_chain(
-    part: Chain, index: Ints, starts: Ints, lengths: Ints, of_piece: Ints, offsets: Ints
-) -> Chain:
-    """The chain of all pieces; steps are numbered on from piece to piece."""
-    step = _spread(part.step, index)
-    low = np.minimum.reduceat(np.where(step >= 0, step, np.iinfo(np.int64).max), starts)
-    high = np.maximum.reduceat(step, starts)
-    passes = np.where(high >= 0, high - low + 1, 0)
-    base = np.cumsum(passes) - passes
-    numbered = np.where(step >= 0, step - np.repeat(low, lengths) + np.repeat(base, lengths), -1)
-    return replace(
-        part,
-        op=_spread(part.op, index),
-        layer=_spread(part.layer, index),
-        step=numbered,
-        first=_spread(part.first, index),
-        confidence=np.where(index >= 0, part.confidence[np.maximum(index, 0)], 0.0),
-        bundle=_spread(part.bundle, index),
-        group=_spread(part.group, index),
-    )
-
-
-def _padded(part: Aligned, count: int) -> Aligned:
-    """An alignment of the first kernels, the others served by nothing."""
-    index = np.full(count, -1, np.int64)
-    index[: len(part.path.slot)] = np.arange(len(part.path.slot))
-    path = _spread_path(part.path, index)
-    one = np.zeros(1, np.int64)
-    chain = _spread_chain(part.chain, index, one, np.array([count]), one, one)
-    return Aligned(path, chain, part.costs, part.aligned)

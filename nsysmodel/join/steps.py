@@ -9,7 +9,8 @@ import numpy as np
 
 from nsysmodel.join.labels import Chain
 from nsysmodel.join.markers import step_of_launches
-from nsysmodel.join.types import Ints
+from nsysmodel.join.runs import most, narrow, openings, present
+from nsysmodel.join.types import Codes, Ints
 
 if TYPE_CHECKING:
     from nsysmodel.join.join import DeviceWork
@@ -37,37 +38,29 @@ def number_steps(work: DeviceWork, chain: Chain, order: Ints) -> tuple[Chain, st
 
 def _without_empty(chain: Chain) -> Chain:
     """Passes that reach no layer are no steps: what prepares the first one belongs to it."""
-    inside = chain.step >= 0
-    if not inside.any():
-        return chain
-    reached = np.zeros(int(chain.step.max()) + 1, bool)
-    reached[chain.step[inside & (chain.layer >= 0)]] = True
+    count = int(chain.step.max(initial=-1)) + 1
+    reached = most(chain.step, chain.layer, count) >= 0
     if reached.all() or not reached.any():
         return chain
     # The number of a pass is that of the next one that reaches a layer; the last passes join the last such.
     number = np.minimum(np.cumsum(reached) - reached, reached.sum() - 1)
-    return replace(chain, step=np.where(inside, number[np.maximum(chain.step, 0)], -1))
+    return replace(chain, step=np.append(number, -1).astype(np.int32)[chain.step])
 
 
-def _renumber(chain: Chain, step: Ints) -> Chain:
+def _renumber(chain: Chain, step: Codes) -> Chain:
     """The chain with other step numbers; layers are counted anew inside each step."""
-    served = np.flatnonzero((chain.op >= 0) & (chain.layer >= 0) & (step >= 0))
-    layer = chain.layer.copy()
+    is_served = (chain.op >= 0) & (chain.layer >= 0) & (step >= 0)
+    served = np.flatnonzero(is_served)
+    layer = chain.layer
     if len(served):
+        marked = step[served]
         # A layer begins where the chain's own (step, layer) changes, or where a new marked step begins.
-        key = np.stack([chain.step[served], chain.layer[served], step[served]], axis=1)
-        change = np.concatenate(([True], (np.diff(key, axis=0) != 0).any(axis=1)))
-        number = np.cumsum(change)
-        new_step = np.concatenate(([True], np.diff(step[served]) != 0))
-        base = np.maximum.accumulate(np.where(new_step, number, 0))
-        depth = number - base
-        mapping = np.full(len(layer), -1, np.int64)
-        mapping[served] = depth
-        holder = np.full(len(layer), -1, np.int64)
-        holder[served] = np.arange(len(served))
-        last = np.maximum.accumulate(holder)
-        inner = (chain.layer >= 0) & (last >= 0)
-        layer = np.where(inner, mapping[served[np.maximum(last, 0)]], -1)
+        opening = openings(chain.step[served], chain.layer[served], marked)
+        new_step = openings(marked[opening])
+        depth = np.arange(len(opening)) - np.repeat(new_step, np.diff(new_step, append=len(opening)))
+        # Each kernel takes the layer of the last served one before it.
+        number = np.repeat(narrow(np.append(-1, depth)), np.diff(opening, prepend=-1, append=len(served)))
+        layer = np.where(chain.layer >= 0, number[np.cumsum(is_served)], -1)
     return replace(chain, step=step, layer=layer)
 
 
@@ -77,13 +70,15 @@ def _one_graph_per_step(graph_launch: Ints, chain: Chain) -> bool:
     if not served.any() or (graph_launch[served] >= 0).mean() < 0.5:
         return False
     rows = np.flatnonzero(served & (graph_launch >= 0))
-    if not len(rows):
-        return False
-    graph, step = np.unique(graph_launch[rows], return_inverse=True)[1], chain.step[rows]
-    key, counts = np.unique(step * (int(graph.max()) + 1) + graph, return_counts=True)
-    steps = key // (int(graph.max()) + 1)
-    first = np.flatnonzero(np.diff(steps, prepend=-1))
-    whole, most = np.add.reduceat(counts, first), np.maximum.reduceat(counts, first)
-    mostly_one = most > AGREE * whole
-    total = len(np.unique(chain.step[served]))
-    return bool(mostly_one.sum() >= AGREE * total and len(np.unique(graph)) >= AGREE * total)
+    # Kernels of one launch follow each other: their runs are few.
+    opening = openings(chain.step[rows], graph_launch[rows])
+    length, rows = np.diff(opening, append=len(rows)), rows[opening]
+    _, graph = np.unique(graph_launch[rows], return_inverse=True)
+    graphs = int(graph.max()) + 1
+    key, run = np.unique(chain.step[rows].astype(np.int64) * graphs + graph, return_inverse=True)
+    counts = np.bincount(run, weights=length)
+    first = openings(key // graphs)
+    whole, most_alike = np.add.reduceat(counts, first), np.maximum.reduceat(counts, first)
+    mostly_one = most_alike > AGREE * whole
+    total = int(present(np.where(served, chain.step, -1), int(chain.step.max()) + 1).sum())
+    return bool(mostly_one.sum() >= AGREE * total and graphs >= AGREE * total)

@@ -33,7 +33,7 @@ SERVED_TWICE = 0.4
 def side_runs(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, list[Ints]]:
     """Split rows (by start) into the main chain and runs beside it, all by start."""
     stream = kernels["stream"].to_numpy(np.int64)[rows]
-    if len(np.unique(stream)) < 2:
+    if (stream == stream[:1]).all():
         return rows, []
     start = kernels["start_ns"].to_numpy(np.int64)[rows]
     end = kernels["end_ns"].to_numpy(np.int64)[rows]
@@ -70,9 +70,10 @@ def _beside(first: Ints, last: Ints, work: np.ndarray) -> Bools:
     order = np.argsort(first, kind="stable")
     reach = np.maximum.accumulate(last[order])
     apart = np.concatenate(([True], first[order][1:] >= reach[:-1] - OVERLAP_NS))
-    for cluster in np.split(order, np.flatnonzero(apart)[1:]):
-        if len(cluster) < 2:
-            continue
+    edges = np.append(np.flatnonzero(apart), len(order))
+    several = np.flatnonzero(np.diff(edges) > 1)
+    for low, high in zip(edges[several].tolist(), edges[several + 1].tolist(), strict=True):
+        cluster = order[low:high]
         main: list[int] = []
         for run in cluster[np.argsort(-work[cluster], kind="stable")].tolist():
             shared = [min(last[run], last[m]) - max(first[run], first[m]) for m in main]

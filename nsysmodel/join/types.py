@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from nsysmodel.workload import Source
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Codes = npt.NDArray[Any]
+"""Integers of the least type that holds them all: one per kernel, of millions of kernels."""
 
 
 Bundle = tuple[tuple[str, int], ...]
@@ -52,7 +55,7 @@ class Labels:
         step: step number, -1 outside all steps.
         layer: layer number from 0, -1 in head, tail and outside.
         op: index into `op_labels`, -1 where no op claims the kernel.
-        confidence: 0 to 1.
+        belief: index into `beliefs`, the distinct confidences from 0 to 1.
         executions: how many executions of its ops the kernel stands for: 1 for the kernel that serves an op,
             0 for its further kernels (reduction, workspace, second kernel of a split).
         op_labels: op ids, fused ones joined with `+`.
@@ -60,14 +63,20 @@ class Labels:
         bundles: which places of the model a kernel stands for, to price it.
     """
 
-    step: Ints
-    layer: Ints
-    op: Ints
-    confidence: Floats
-    executions: Ints
+    step: Codes
+    layer: Codes
+    op: Codes
+    belief: Codes
+    executions: Codes
     op_labels: tuple[str, ...]
-    bundle: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    bundle: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     bundles: tuple[Bundle, ...] = ()
+    beliefs: Floats = field(default_factory=lambda: np.zeros(1))
+
+    def confidence(self, rows: Codes | slice = slice(None)) -> Floats:
+        """How sure the label of each of the rows is, 0 to 1."""
+        result: Floats = self.beliefs[self.belief[rows]]
+        return result
 
 
 @dataclass(frozen=True, slots=True)

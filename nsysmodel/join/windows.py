@@ -19,7 +19,9 @@ ENOUGH = 3
 """Steps that must remain before a complete last step is left out for having no successor."""
 
 
-def boundaries(start_ns: Ints, end_ns: Ints, last_of: Sequence[int], first_of: Sequence[int]) -> list[int]:
+def boundaries(
+    start_ns: Ints, end_ns: Ints, last_of: Sequence[int] | Ints, first_of: Sequence[int] | Ints
+) -> list[int]:
     """The activity that opens each step after the first one.
 
     Between the last kernel that step i is known to own and the first that step i+1 owns there may be copies
@@ -31,20 +33,30 @@ def boundaries(start_ns: Ints, end_ns: Ints, last_of: Sequence[int], first_of: S
         last_of: per boundary, row of the last activity owned by the step before it.
         first_of: per boundary, row of the first activity owned by the step after it.
     """
-    busy_until = np.maximum.accumulate(end_ns) if len(end_ns) else end_ns
-    offsets: list[int] = []
-    for last, first in zip(last_of, first_of, strict=True):
-        # Steps that overlap (a straggler beside the next one's start) are cut at the start of the next one.
-        candidates = np.arange(min(last + 1, first), first + 1)
-        idle = start_ns[candidates] - busy_until[np.maximum(candidates - 1, 0)]
-        offsets.append(int(first - candidates[int(idle.argmax())]))
-    spans = np.asarray(first_of, np.int64) - np.asarray(last_of, np.int64)
-    result: list[int] = []
-    for offset, first, span in zip(offsets, first_of, spans, strict=True):
-        alike = [o for o, s in zip(offsets, spans, strict=True) if s == span]
-        common = max(set(alike), key=lambda o: (alike.count(o), -o))
-        result.append(first - (common if alike.count(common) * 2 > len(alike) else offset))
+    firsts, lasts = np.asarray(first_of, np.int64), np.asarray(last_of, np.int64)
+    if not len(firsts):
+        return []
+    busy_until = np.maximum.accumulate(end_ns)
+    # Steps that overlap (a straggler beside the next one's start) are cut at the start of the next one.
+    low = np.minimum(lasts + 1, firsts)
+    count = firsts - low + 1
+    begin = np.cumsum(count) - count
+    candidates = np.arange(int(count.sum())) + np.repeat(low - begin, count)
+    idle = start_ns[candidates] - busy_until[np.maximum(candidates - 1, 0)]
+    longest = np.flatnonzero(idle == np.repeat(np.maximum.reduceat(idle, begin), count))
+    offset = firsts - candidates[longest[np.searchsorted(longest, begin)]]
+    result: list[int] = (firsts - _agreed(offset, firsts - lasts)).tolist()
     return result
+
+
+def _agreed(offset: Ints, span: Ints) -> Ints:
+    """The offset that most boundaries of the same span have, where most of them have one; else their own."""
+    _, code = np.unique(span, return_inverse=True)
+    pairs, number = np.unique(np.stack([code, offset], axis=1), axis=0, return_counts=True)
+    usual = number * 2 > np.bincount(code)[pairs[:, 0]]
+    common = np.full(int(code.max()) + 1, -1, np.int64)
+    common[pairs[usual, 0]] = pairs[usual, 1]
+    return np.where(common[code] >= 0, common[code], offset)
 
 
 def last_end(start_ns: Ints, end_ns: Ints, first: int, last: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmodel.join.observe import observe_step, token_kinds
+from nsysmodel.join.runs import first_rows
 from nsysmodel.join.sequence import identify
 from nsysmodel.join.types import Join, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary
@@ -27,8 +28,8 @@ def describe_steps(
     """
     markers = list(case.work.markers)
     if join.method == "nvtx":
-        numbers, rows = np.unique(join.labels.step, return_index=True)
-        first = dict(zip(numbers.tolist(), rows.tolist(), strict=True))
+        rows = first_rows(join.labels.step, int(join.labels.step.max(initial=-1)) + 1)
+        first = {number: row for number, row in enumerate(rows.tolist()) if row >= 0}
         starts = np.array([marker.start_ns for marker in markers])
         described = []
         for step in join.steps:

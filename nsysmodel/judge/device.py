@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysmodel import intervals
 from nsysmodel.account.gaps import find_gaps
+from nsysmodel.account.recover import Recoverable
 from nsysmodel.account.small import started_in, t0_ns
 from nsysmodel.account.transfers import transfers
 from nsysmodel.account.types import GRAPH, KERNEL, Activity, Window
@@ -30,13 +31,14 @@ from nsysmodel.judge.clock import clock_facts
 from nsysmodel.judge.clusters import clusters_of
 from nsysmodel.judge.collectives import Work, summaries, with_unclaimed
 from nsysmodel.judge.explain import Evidence, explained
-from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, measured_by_op, op_rows
+from nsysmodel.judge.opkernels import kernels_by_op, measured_by_op
+from nsysmodel.judge.ops import Priced, PriceList, kernel_uses, op_rows
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.judge.shape import layer_heat, learned_layers, missing_rows, unmodeled_rows
 from nsysmodel.judge.timeline import timeline_of
 from nsysmodel.model.types import StepModel
 from nsysmodel.result import Coverage, DeviceResult, DroppedStep, Gaps, OpRow, Steps, StepTotals, Timeline
-from nsysmodel.result_account import LaunchSummary
+from nsysmodel.result_account import ClockFacts, CollectiveSummary, LaunchSummary
 from nsysmodel.theory.floor import Floor, floor_of
 from nsysmodel.workload import Workload
 
@@ -84,14 +86,9 @@ def device_result(
     clock = clock_facts(theory.hardware, case.gpu, case.clock, windows)
     collectives = summaries(with_unclaimed(work, vocabulary), priced, theory.hardware, launch_ns)
     ops: tuple[OpRow, ...] = ()
-    gain = {}
+    gain: dict[str, Recoverable] = {}
     if judged and theory.hardware is not None:
-        measured = measured_by_op(case, join, [(w.start_ns, w.end_ns) for w in windows])
-        ops = op_rows(case, join, priced, measured, theory.hardware, launch_ns, layers)
-        gain = gains(work, ops, priced, collectives)
-        rebuilt = _rebuilt(theory, join, inside)
-        evidence = Evidence(case, join, inside, len(windows), theory.hardware, clock, rebuilt)
-        ops = explained(ops, priced, gain, evidence)
+        ops, gain = _judged_ops(case, join, theory, work, inside, launch_ns, clock, collectives)
     floors = theory.floors if judged else {}
     model = theory.model if judged else None
     return DeviceResult(
@@ -141,6 +138,28 @@ def _running(activity: Activity) -> Spans:
     """The set of times in which kernels or traced graphs run."""
     running = (activity.kind == KERNEL) | (activity.kind == GRAPH)
     return intervals.union(activity.start_ns[running], activity.end_ns[running])
+
+
+def _judged_ops(
+    case: Case,
+    join: Join,
+    theory: Theory,
+    work: Work,
+    inside: Bools,
+    launch_ns: float,
+    clock: ClockFacts,
+    collectives: tuple[CollectiveSummary, ...],
+) -> tuple[tuple[OpRow, ...], dict[str, Recoverable]]:
+    """The rows of the ops with their reasons, and what the steps would gain."""
+    windows, priced, hardware = work.windows, theory.priced, theory.hardware
+    assert hardware is not None
+    measured = measured_by_op(case, join, [(w.start_ns, w.end_ns) for w in windows])
+    kernels = kernels_by_op(case.kernels, join)
+    ops = op_rows(case, join, priced, measured, kernels, hardware, launch_ns, work.layers)
+    gain = gains(work, ops, priced, collectives)
+    rebuilt = _rebuilt(theory, join, inside)
+    evidence = Evidence(case, kernels, inside, len(windows), hardware, clock, rebuilt)
+    return explained(ops, priced, gain, evidence), gain
 
 
 def _rebuilt(theory: Theory, join: Join, inside: Bools) -> Rebuilt | None:

@@ -9,10 +9,11 @@ from nsysmodel import units
 from nsysmodel.account.recover import Recoverable
 from nsysmodel.account.suspicious import suspicious
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.types import Bools, Join
+from nsysmodel.join.types import Bools
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.collectives import is_collective
 from nsysmodel.judge.hypotheses import reasons_of
+from nsysmodel.judge.opkernels import NONE, OpKernels
 from nsysmodel.judge.ops import Priced
 from nsysmodel.judge.rebuilt import Rebuilt
 from nsysmodel.result import Flag, OpRow
@@ -27,13 +28,14 @@ class Evidence:
     """What the rows are explained with.
 
     Attributes:
+        kernels: those of each op label in the used steps.
         inside: kernels that start in the used steps.
         steps: number of used steps.
         rebuilt: floors for other workloads; None for flat models.
     """
 
     case: Case
-    join: Join
+    kernels: Mapping[str, OpKernels]
     inside: Bools
     steps: int
     hardware: Hardware
@@ -67,14 +69,14 @@ def _one(row: OpRow, priced: Priced, gain: Recoverable | None, at: Evidence) -> 
     use = _link_use(row, priced, at.hardware)
     if use is not None and use.needed_bytes is not None:
         told.append(_in_flight(use))
-    mask = at.inside & (at.join.labels.op == at.join.labels.op_labels.index(row.op))
+    own = at.kernels.get(row.op, NONE).inside(at.inside, at.case.kernels)
     return replace(
         row,
         flags=tuple(dict.fromkeys(flags)),
         explanation=" ".join(told),
         recoverable_ns=gain.recoverable_ns / at.steps if gain is not None else None,
         recoverable_80_ns=gain.recoverable_80_ns / at.steps if gain is not None else None,
-        reasons=() if waits else reasons_of(at.case, mask, row, priced, at.hardware, at.clock),
+        reasons=() if waits else reasons_of(at.case, own, row, priced, at.hardware, at.clock),
         link_use=use,
     )
 

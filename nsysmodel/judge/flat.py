@@ -38,9 +38,10 @@ def flat_join(case: Case, model: FlatModel) -> Join:
         step=np.zeros(count, np.int64),
         layer=np.full(count, -1, np.int64),
         op=op,
-        confidence=np.where(op >= 0, 1.0, 0.0),
+        belief=(op >= 0).astype(np.int8),
         executions=(op >= 0).astype(np.int64),
         op_labels=tuple(entry.name for entry in model.kernels),
+        beliefs=np.array([0.0, 1.0]),
     )
     missing = tuple(entry.name for index, entry in enumerate(model.kernels) if not (op == index).any())
     whole = StepWindow(0, int(case.activity.start_ns.min()), int(case.activity.end_ns.max()), 0)

@@ -9,10 +9,10 @@ import numpy as np
 from nsysmodel import units
 from nsysmodel.account.reasons import CLOCK_COMMAND, SLOW_CLOCK, reasons, residency, slow_clock
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.join.types import Bools, Ints
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.opkernels import OpKernels
 from nsysmodel.judge.ops import Priced
-from nsysmodel.judge.uses import SHAPE, shapes
+from nsysmodel.judge.uses import SHAPE
 from nsysmodel.result import OpRow
 from nsysmodel.result_account import ClockFacts, Reason
 
@@ -22,32 +22,30 @@ _RESOURCES = ("static_shared_bytes", "dynamic_shared_bytes", "registers_per_thre
 
 
 def reasons_of(
-    case: Case, mask: Bools, row: OpRow, priced: Priced, hardware: Hardware, clock: ClockFacts
+    case: Case, kernels: OpKernels, row: OpRow, priced: Priced, hardware: Hardware, clock: ClockFacts
 ) -> tuple[Reason, ...]:
     """Hypotheses for an op that is well above what it could reach; none for others.
 
     Args:
-        mask: the op's kernels in the used steps.
+        kernels: the op's kernels in the used steps.
     """
     target = row.latency_floor_ns if row.bound == "latency" else row.floor_ns
-    if not target or row.measured_ns <= NEAR * target or not mask.any():
+    if not target or row.measured_ns <= NEAR * target or not len(kernels.rows):
         return ()
-    found = list(_launch_reasons(case, np.flatnonzero(mask), row, priced, hardware))
+    found = list(_launch_reasons(case, kernels, row, priced, hardware))
     if row.bound == "compute":
         found += _clock_reasons(row, hardware, clock)
     return tuple(found)
 
 
 def _launch_reasons(
-    case: Case, rows: Ints, row: OpRow, priced: Priced, hardware: Hardware
+    case: Case, kernels: OpKernels, row: OpRow, priced: Priced, hardware: Hardware
 ) -> tuple[Reason, ...]:
     """Reasons of the kind of launch that takes most of the op's time."""
-    kernels = case.kernels
-    group, examples = shapes(kernels, rows)
-    time = np.zeros(len(examples), np.int64)
-    np.add.at(time, group, kernels["duration_ns"].to_numpy(np.int64)[rows])
-    example = int(examples[time.argmax()])
-    launch = {column: kernels[column].iloc[example] for column in (*SHAPE, *_RESOURCES)}
+    time = np.zeros(len(kernels.examples), np.int64)
+    np.add.at(time, kernels.shape, case.kernels["duration_ns"].to_numpy(np.int64)[kernels.rows])
+    example = int(kernels.examples[time.argmax()])
+    launch = {column: case.kernels[column].iloc[example] for column in (*SHAPE, *_RESOURCES)}
     sizes = [int(launch[column]) for column in SHAPE[1:]]
     capability = hardware.compute_capability or (case.gpu.compute_capability if case.gpu else "")
     shared = [int(launch[column]) for column in _RESOURCES[:2]]
@@ -60,7 +58,7 @@ def _launch_reasons(
         dtype=max(engines, key=lambda engine: priced.cost.flop[engine], default=row.dtype),
         registers_per_thread=int(launch["registers_per_thread"]),
         shared_bytes=sum(size for size in shared if size > 0),
-        beside=list(dict.fromkeys(str(text) for text in kernels["name"].iloc[examples])),
+        beside=list(dict.fromkeys(str(text) for text in case.kernels["name"].iloc[kernels.examples])),
         limits=residency(capability),
     )
 

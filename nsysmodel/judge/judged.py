@@ -14,7 +14,7 @@ from nsysmodel.export.run import Run
 from nsysmodel.hardware.resolve import Overrides, resolve
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.join import join_device
-from nsysmodel.join.modules import apply_modules
+from nsysmodel.join.modules import apply_modules, names_module
 from nsysmodel.join.types import Ints, Join
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.judge.cases import Case
@@ -23,6 +23,7 @@ from nsysmodel.judge.contradictions import by_structure, contradictions, other_g
 from nsysmodel.judge.device import Theory, device_result
 from nsysmodel.judge.flat import flat_join, flat_price
 from nsysmodel.judge.observed import Observed, observe
+from nsysmodel.judge.opkernels import used_rows
 from nsysmodel.judge.ops import PriceList, price
 from nsysmodel.judge.plainsteps import plain_join
 from nsysmodel.judge.structure import fit_facts, fitting
@@ -222,8 +223,8 @@ def _layered(
     notes += list(join.diagnostics)
     if not refusals:
         prices = PriceList(model, hardware)
-        inside = np.isin(join.labels.step, [step.index for step in join.used])
-        theory = Theory(model, hardware, price(prices, join, inside), prices, _builder(spec, hardware))
+        priced = price(prices, join, used_rows(join))
+        theory = Theory(model, hardware, priced, prices, _builder(spec, hardware))
         result = device_result(case, join, theory, vocabulary, judged=True, name=name)
         reason = impossible(result.ops, hardware, workload)
         if not reason:
@@ -244,7 +245,8 @@ def _builder(spec: LayeredSpec, hardware: Hardware) -> Callable[[Workload], Step
 
 def _with_modules(run: Run, case: Case, join: Join, model: StepModel) -> Join:
     """The join corrected by NVTX ranges that name modules, where the export has them."""
-    if not len(run.nvtx()):
+    ranges = run.nvtx()
+    if not len(ranges) or not names_module((str(text) for text in ranges["text"].cat.categories), model):
         return join
     texts = nvtx_of(run, case.kernels).astype("category")
     names = [str(text) for text in texts.cat.categories]

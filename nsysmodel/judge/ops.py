@@ -10,9 +10,9 @@ import pandas as pd
 
 from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
-from nsysmodel.intervals import covered, union
-from nsysmodel.join.types import Bools, Bundle, Ints, Join
+from nsysmodel.join.types import Bools, Bundle, Codes, Ints, Join
 from nsysmodel.judge.cases import Case
+from nsysmodel.judge.opkernels import NONE, OpKernels, used_rows
 from nsysmodel.judge.uses import earlier_launches, kernel_uses
 from nsysmodel.model.types import Op, StepModel
 from nsysmodel.result import OpRow
@@ -104,19 +104,42 @@ class PriceList:
 
 def price(prices: PriceList, join: Join, inside: Bools) -> dict[str, Priced]:
     """Floors of every op label that was served in the rows `inside`."""
+    return price_places(prices, executed_places(join, inside))
+
+
+Executed = tuple[str, Bundle, int, int]
+"""Op label, places, layer (-1: head or tail), and the number of executions there."""
+
+
+def executed_places(join: Join, inside: Bools) -> tuple[Executed, ...]:
+    """What was executed in the rows `inside`, and how often, in order of labels, places and layers."""
     labels = join.labels
     rows = np.flatnonzero(inside & (labels.executions > 0) & (labels.bundle >= 0))
-    layers = int(labels.layer.max(initial=-1)) + 2
-    places = (labels.op[rows] * max(len(labels.bundles), 1) + labels.bundle[rows]) * layers
-    codes, found_places = pd.factorize(places + labels.layer[rows] + 1, sort=True)
+    layers, bundles = int(labels.layer.max(initial=-1)) + 2, max(len(labels.bundles), 1)
+    places = labels.op[rows].astype(np.int64)
+    places *= bundles
+    places += labels.bundle[rows]
+    places *= layers
+    places += labels.layer[rows]
+    codes, found = pd.factorize(places + 1, sort=True)
+    return tuple(
+        (
+            labels.op_labels[place // layers // bundles],
+            labels.bundles[place // layers % bundles],
+            place % layers - 1,
+            count,
+        )
+        for place, count in zip(found.tolist(), np.bincount(codes).tolist(), strict=True)
+    )
+
+
+def price_places(prices: PriceList, executed: Sequence[Executed]) -> dict[str, Priced]:
+    """Floors of every op label among what was executed."""
     parts: dict[str, list[tuple[Price, int]]] = {}
-    for place, count in zip(found_places.tolist(), np.bincount(codes).tolist(), strict=True):
-        number, layer = divmod(place, layers)
-        op, bundle = divmod(number, max(len(labels.bundles), 1))
-        layer -= 1
-        found = prices.at(labels.bundles[bundle], layer)
+    for label, bundle, layer, count in executed:
+        found = prices.at(bundle, layer)
         if found is not None:
-            parts.setdefault(labels.op_labels[op], []).append((found, count))
+            parts.setdefault(label, []).append((found, count))
     return {label: _summed(known) for label, known in parts.items()}
 
 
@@ -141,6 +164,7 @@ def op_rows(
     join: Join,
     priced: Mapping[str, Priced],
     measured_total: Mapping[str, int],
+    kernels: Mapping[str, OpKernels],
     hardware: Hardware,
     t0_ns: float,
     layers: int,
@@ -149,35 +173,30 @@ def op_rows(
 
     Args:
         measured_total: integer ns of each label over the used steps, from the account.
+        kernels: those of each label in the used steps.
         t0_ns: fixed cost of a launch.
     """
-    labels = join.labels
-    used = [step.index for step in join.used]
-    inside = np.isin(labels.step, used)
     duration = case.kernels["duration_ns"].to_numpy(np.int64)
-    kernel_time = int(duration[inside].sum())
+    kernel_time = int(duration[used_rows(join)].sum())
     earlier = earlier_launches(case)
-    rows = []
-    for code, label in enumerate(labels.op_labels):
-        if label not in priced or label not in measured_total:
-            continue
-        mask = inside & (labels.op == code)
-        rows.append(
-            _row(
-                case,
-                join,
-                label,
-                priced[label],
-                mask,
-                measured_total[label],
-                hardware,
-                t0_ns,
-                len(used),
-                kernel_time,
-                layers,
-                earlier,
-            )
+    rows = [
+        _row(
+            case,
+            join,
+            label,
+            priced[label],
+            kernels.get(label, NONE),
+            measured_total[label],
+            hardware,
+            t0_ns,
+            len(join.used),
+            kernel_time,
+            layers,
+            earlier,
         )
+        for label in join.labels.op_labels
+        if label in priced and label in measured_total
+    ]
     return tuple(
         sorted(rows, key=lambda row: -(row.excess_ns if row.excess_ns is not None else row.measured_ns))
     )
@@ -188,26 +207,27 @@ def _row(
     join: Join,
     label: str,
     priced: Priced,
-    mask: Bools,
+    kernels: OpKernels,
     total_ns: int,
     hardware: Hardware,
     t0_ns: float,
     steps: int,
     kernel_time: int,
     layers: int,
-    earlier: Ints,
+    earlier: Codes,
 ) -> OpRow:
-    labels, duration = join.labels, case.kernels["duration_ns"].to_numpy(np.int64)
-    own = duration[mask]
+    labels, rows = join.labels, kernels.rows
+    own = case.kernels["duration_ns"].to_numpy(np.int64)[rows]
     floor_total = round(priced.floor_ns) if priced.judged else None
     latency_total = priced.latency_ns(len(own), t0_ns)
     latency = latency_total is not None
-    confidence = float(np.average(labels.confidence[mask], weights=np.maximum(own, 1))) if len(own) else 0.0
+    confidence = float(np.average(labels.confidence(rows), weights=np.maximum(own, 1))) if len(own) else 0.0
     seconds = total_ns / 1e9
     ratio = total_ns / priced.floor_ns if priced.judged and priced.floor_ns > 0 and not latency else None
     flop, hbm = priced.cost.total_flop, priced.cost.hbm_bytes
     counted = hbm if priced.one.basis == "hbm" else priced.cost.strict_bytes
-    executions = _execution_ns(labels.step[mask], labels.executions[mask], own)
+    executions = _execution_ns(labels.executions[rows], own)
+    low, high = np.percentile(executions, [5, 95]) if len(executions) else (0, 0)
     return OpRow(
         op=label,
         instances=priced.executions,
@@ -238,15 +258,17 @@ def _row(
             steps * sum(join.closure.get(i, (0.0, 0.0))[0] for i in label.split("+")[:1])
         ),
         median_ns=int(np.median(executions)) if len(executions) else 0,
-        p05_ns=int(np.percentile(executions, 5)) if len(executions) else 0,
-        p95_ns=int(np.percentile(executions, 95)) if len(executions) else 0,
+        p05_ns=int(low),
+        p95_ns=int(high),
         formula=priced.op.formula,
-        kernels=kernel_uses(case, mask, op=label, limit=KERNEL_ROWS, earlier=earlier),
-        layers_ns=_by_layer(labels.layer[mask], own, layers, steps),
+        kernels=kernel_uses(
+            case, rows, op=label, limit=KERNEL_ROWS, earlier=earlier, known=(kernels.shape, kernels.examples)
+        ),
+        layers_ns=_by_layer(labels.layer[rows], own, layers, steps),
     )
 
 
-def _execution_ns(step: Ints, executions: Ints, duration: Ints) -> Ints:
+def _execution_ns(executions: Codes, duration: Ints) -> Ints:
     """Time of each execution: its opening kernel and the further kernels up to the next opening one."""
     if not len(duration):
         return duration
@@ -256,7 +278,7 @@ def _execution_ns(step: Ints, executions: Ints, duration: Ints) -> Ints:
     return result
 
 
-def _by_layer(layer: Ints, duration: Ints, layers: int, steps: int) -> tuple[float, ...]:
+def _by_layer(layer: Codes, duration: Ints, layers: int, steps: int) -> tuple[float, ...]:
     """Mean measured ns of an op in each layer; empty for ops of head and tail."""
     inner = (layer >= 0) & (layer < layers)
     if not inner.any() or not steps:
@@ -266,18 +288,4 @@ def _by_layer(layer: Ints, duration: Ints, layers: int, steps: int) -> tuple[flo
     return tuple(float(value) / steps for value in sums)
 
 
-def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -> dict[str, int]:
-    """Kernel time of each op label inside the windows, kernels clipped to them."""
-    start = case.kernels["start_ns"].to_numpy(np.int64)
-    end = case.kernels["end_ns"].to_numpy(np.int64)
-    result: dict[str, int] = {}
-    total = covered(start, end, union([low for low, _ in windows], [high for _, high in windows]))
-    for code, label in enumerate(join.labels.op_labels):
-        mask = join.labels.op == code
-        clipped = int(total[mask].sum())
-        if clipped:
-            result[label] = clipped
-    return result
-
-
-__all__ = ["KERNEL", "PriceList", "Priced", "kernel_uses", "measured_by_op", "op_rows", "price"]
+__all__ = ["KERNEL", "PriceList", "Priced", "kernel_uses", "op_rows", "price"]

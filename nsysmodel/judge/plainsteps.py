@@ -20,7 +20,8 @@ def plain_join(case: Case) -> Join:
         step, method = np.zeros(count, np.int64), "none"
         windows = [_whole(case)]
     none = np.broadcast_to(np.int64(-1), count)
-    labels = Labels(step, none, none, np.broadcast_to(0.0, count), np.broadcast_to(np.int64(0), count), ())
+    zero = np.broadcast_to(np.int64(0), count)
+    labels = Labels(step, none, none, zero, zero, ())
     return Join(labels, tuple(windows), method, 0)
 
 

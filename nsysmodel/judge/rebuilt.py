@@ -10,7 +10,7 @@ from nsysmodel.account.suspicious import Fit, fit_parameter
 from nsysmodel.errors import NsysModelError
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.types import Bools, Join
-from nsysmodel.judge.ops import PriceList, price
+from nsysmodel.judge.ops import Executed, PriceList, executed_places, price_places
 from nsysmodel.model.types import StepModel
 from nsysmodel.workload import Sourced, Workload
 
@@ -37,6 +37,7 @@ class Rebuilt:
     join: Join
     inside: Bools
     _known: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
+    _executed: tuple[Executed, ...] | None = None
 
     def floors(self, parameter: str, value: int) -> dict[str, float]:
         """Mean floor in ns of one execution of each op; empty where the model has no such step."""
@@ -53,7 +54,9 @@ class Rebuilt:
             return {}
         if _places(model) != _places(self.model):
             return {}
-        priced = price(PriceList(model, self.hardware), self.join, self.inside)
+        if self._executed is None:
+            self._executed = executed_places(self.join, self.inside)
+        priced = price_places(PriceList(model, self.hardware), self._executed)
         return {label: row.floor_ns / row.executions for label, row in priced.items() if row.executions}
 
     def rests_on(self, label: str) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def _lines(
                 op=label,
                 median_ns=int(kernel["duration_ns"]),
                 floor_ns=priced.floor.ns if priced and priced.judged else None,
-                confidence=round(float(join.labels.confidence[row]), 3),
+                confidence=round(float(join.labels.beliefs[join.labels.belief[row]]), 3),
             )
         )
     return tuple(lines)

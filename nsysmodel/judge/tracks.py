@@ -57,7 +57,7 @@ def _layers(case: Case, join: Join) -> pd.DataFrame:
     rows = np.flatnonzero((labels.layer >= 0) & (labels.step >= 0))
     if not len(rows):
         return _frame([], [], [], [])
-    step, layer = labels.step[rows], labels.layer[rows]
+    step, layer = labels.step[rows].astype(np.int64), labels.layer[rows].astype(np.int64)
     first, last, group = _spans(case, rows, step * (int(layer.max()) + 1) + layer)
     return _frame(
         "layers",

@@ -8,29 +8,33 @@ import numpy as np
 import pandas as pd
 
 from nsysmodel.grouping import codes_of, first_rows, ordered
-from nsysmodel.join.types import Bools, Ints
+from nsysmodel.join.types import Bools, Codes, Ints
 from nsysmodel.judge.cases import Case
 from nsysmodel.result import KernelUse
 
 
 def kernel_uses(
     case: Case,
-    mask: Bools | Ints,
+    mask: Bools | Codes,
     *,
     op: str | None = None,
     limit: int | None = None,
     classes: Mapping[str, str] | None = None,
-    earlier: Ints | None = None,
+    earlier: Codes | None = None,
+    known: tuple[Codes, Ints] | None = None,
 ) -> tuple[KernelUse, ...]:
-    """Kernels by name and launch shape, most time first; `earlier` as `earlier_launches` gives it."""
-    own: Ints = np.arange(len(case.kernels))[mask]
+    """Kernels by name and launch shape, most time first.
+
+    `earlier` as `earlier_launches` gives it; `known` as `shapes` gives it for these kernels.
+    """
+    own = np.flatnonzero(mask) if mask.dtype == bool else mask
     if not len(own):
         return ()
-    codes, examples = shapes(case.kernels, own)
+    codes, examples = known or shapes(case.kernels, own)
     groups = ordered(codes, case.kernels["duration_ns"].to_numpy(np.int64)[own], len(examples))
     first, last, size = groups.edges[:-1], groups.edges[1:] - 1, groups.size
     total, median = np.add.reduceat(groups.values, first), groups.median()
-    skips = _least(codes, earlier[own], len(examples)) if earlier is not None else None
+    skips = earlier[examples] if earlier is not None else None
     whole = int(total.sum())
     best = np.lexsort((-size, -total))[:limit]
     keys = case.kernels.iloc[examples[best]][SHAPE].itertuples(index=False, name=None)
@@ -57,14 +61,7 @@ SHAPE = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 """What tells one use of a kernel from another."""
 
 
-def _least(codes: Ints, values: Ints, count: int) -> Ints:
-    """The least value of each code."""
-    least = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(least, codes, values)
-    return least
-
-
-def shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
+def shapes(kernels: pd.DataFrame, rows: Codes) -> tuple[Ints, Ints]:
     """Code of each row's name and launch shape, in order of first rows, and those rows of `kernels`."""
     columns = []
     for column in SHAPE:
@@ -76,14 +73,15 @@ def shapes(kernels: pd.DataFrame, rows: Ints) -> tuple[Ints, Ints]:
     return codes, rows[first_rows(codes, int(codes.max()) + 1)]
 
 
-def earlier_launches(case: Case) -> Ints:
+def earlier_launches(case: Case) -> Codes:
     """For each kernel, how many of the same name the process launched before it, in the order of start.
 
     A profiler that filters by name and skips that many launches stops at this very one.
     """
-    codes = case.kernels["name"].astype("category").cat.codes.to_numpy(np.int64)
-    order = np.lexsort((case.kernels["start_ns"].to_numpy(np.int64), codes))
-    grouped = codes[order]
-    result = np.empty(len(codes), np.int64)
-    result[order] = np.arange(len(codes)) - np.searchsorted(grouped, grouped, side="left")
+    codes = case.kernels["name"].astype("category").cat.codes.to_numpy()
+    # Kernels are in order of start, and a stable sort leaves those of one name in it.
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    result = np.empty(len(codes), np.int32)
+    result[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
     return result

@@ -15,7 +15,7 @@ from nsysmodel.account.collectives import collectives, instances, waits_by_ranks
 from nsysmodel.account.recover import recoverable
 from nsysmodel.account.small import launch_cost, small_kernels, t0_ns
 from nsysmodel.account.transfers import transfers
-from nsysmodel.account.types import Window
+from nsysmodel.account.types import Window, window_spans
 from nsysmodel.hardware.types import Hardware, Link
 from nsysmodel.theory.cost import Cost
 from nsysmodel.theory.floor import floor_of
@@ -65,6 +65,22 @@ def test_recoverable_never_exceeds_busy_time(rows: list[tuple[int, int, int]]) -
     found = recoverable(activity, [Window(0, 0, 90)], OPS, dict.fromkeys(OPS, 0))
     busy = intervals.union_length(activity.start_ns, activity.end_ns)
     assert sum(row.recoverable_ns for row in found) <= busy
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12), st.integers(-1, 2)), min_size=1, max_size=14)
+)
+def test_exclusive_time_is_that_of_all_pieces_together(rows: list[tuple[int, int, int]]) -> None:
+    case = Case()
+    for start, length, op in rows:
+        case.kernel(start, start + length, op=op)
+    activity, _ = case.activity()
+    windows = [Window(0, 0, 20), Window(1, 20, 45), Window(2, 50, 75)]
+    pieces = intervals.clip(activity.spans, window_spans(windows))
+    group = activity.op[pieces.part_of].astype(np.int64) + 1
+    alone = intervals.exclusive(pieces.start, pieces.end, group, groups=len(OPS) + 1)[1:]
+    for row in recoverable(activity, windows, OPS, dict.fromkeys(OPS, 0)):
+        assert row.exclusive_ns == alone[OPS.index(row.op)]
 
 
 def test_op_without_a_judged_floor_is_not_ranked() -> None:

@@ -132,6 +132,38 @@ def test_the_traced_path_costs_what_it_says(
             assert slots[before[-1]][1] == path.came_from[i]
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(_COST, min_size=9, max_size=9),
+    st.lists(_COST, min_size=54, max_size=54),
+    st.lists(_COST, min_size=3, max_size=3),
+    st.lists(st.integers(0, 2), min_size=1, max_size=12),
+    st.integers(1, 9),
+    st.booleans(),
+    st.lists(st.integers(0, 2), min_size=27, max_size=27),
+)
+def test_what_is_remembered_of_a_state_is_what_would_be_computed_again(
+    skips: list[float],
+    prices: list[float],
+    extra: list[float],
+    block: list[int],
+    times: int,
+    loop: bool,
+    back: list[int],
+) -> None:
+    template = _template(np.array(skips).reshape(3, 3), ((1, 2, 0, 0.25),) if loop else ())
+    table = np.array(prices).reshape(2, 3, 3, 3)
+    chain = np.array(block * times + block[:1] * times)
+    opening = np.maximum(OWN - np.array(back).reshape(3, 3, 3), 0)
+    path = best_path(template, Costs(table[0], table[1], np.array(extra), opening), chain)
+    # Where every kernel is an identity of its own, no move is taken twice.
+    own = Costs(table[0][chain], table[1][chain], np.array(extra)[chain], opening[chain])
+    anew = best_path(template, own, np.arange(len(chain)))
+    assert path.cost == anew.cost
+    for field in ("group", "slot", "entered", "stayed", "came_from"):
+        assert np.array_equal(getattr(path, field), getattr(anew, field)), field
+
+
 def test_an_extra_kernel_costs_nothing_but_itself() -> None:
     template = _template(np.full((3, 3), 5.0))
     enter = np.full((2, 3, 3), 20.0)
