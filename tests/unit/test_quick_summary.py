@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -148,11 +149,12 @@ def test_rows_that_share_a_slot_are_told_apart() -> None:
 
 def _mapped(path: Path, columns: tuple[str, ...], table: str) -> tuple[np.ndarray, np.ndarray]:
     """Some columns of all rows by their numbers, and by SQLite."""
-    source = SqliteSource(path, "t")
-    found = source.mapped(table, {columns[0]: "int"}, columns, lambda rows, code: (rows[columns[0]], code))
+    with closing(SqliteSource(path, "t")) as source:
+        found = source.mapped(
+            table, {columns[0]: "int"}, columns, lambda rows, code: (rows[columns[0]], code)
+        )
     assert found is not None
     blocks, known = found
-    source.close()
     codes = np.concatenate([code for _, code in blocks])
     values_ = np.array(known, dtype=np.int64)[codes]
     assert np.array_equal(np.concatenate([first for first, _ in blocks]), values_[:, 0])
@@ -200,19 +202,19 @@ def test_what_cannot_be_numbered_is_refused(tmp_path: Path, monkeypatch: pytest.
     db.close()
     monkeypatch.setattr("nsysmodel.export.pages.alike.MOST", 200)
     for column in ("id", "b", "a"):
-        with pytest.raises(UnlikeError):
-            SqliteSource(path, "t").mapped("t", {"id": "int"}, (column,), lambda *_: None)
+        with closing(SqliteSource(path, "t")) as source, pytest.raises(UnlikeError):
+            source.mapped("t", {"id": "int"}, (column,), lambda *_: None)
 
 
 def test_what_a_maker_raises_comes_through() -> None:
     def refuse(*_: object) -> None:
         raise LookupError
 
-    source = SqliteSource(BUNDLED, "t")
-    with pytest.raises(LookupError):
-        source.mapped(KERNELS, {"start": "int"}, ("gridX",), refuse)
-    assert source.mapped(KERNELS, {"start": "int"}, ("absent",), refuse) is None
-    assert source.mapped("absent", {"start": "int"}, ("gridX",), refuse) is None
+    with closing(SqliteSource(BUNDLED, "t")) as source:
+        with pytest.raises(LookupError):
+            source.mapped(KERNELS, {"start": "int"}, ("gridX",), refuse)
+        assert source.mapped(KERNELS, {"start": "int"}, ("absent",), refuse) is None
+        assert source.mapped("absent", {"start": "int"}, ("gridX",), refuse) is None
 
 
 @settings(deadline=None)
