@@ -26,6 +26,7 @@ def spread(chain: Chain, order: Ints, helps: Codes) -> Labels:
         helps: per kernel the row of the one that it helps, -1 for those of the chain.
     """
     belief, beliefs = pd.factorize(np.append(chain.confidence, 0.0))
+    unclaimed = int(belief[-1])
     columns = (chain.step, chain.layer, chain.op, belief[:-1], np.where(chain.first, chain.bundle, -1))
     step, layer, op, belief, bundle = map(narrow, columns)
     executions = (chain.first & (chain.op >= 0)).view(np.int8)
@@ -39,6 +40,7 @@ def spread(chain: Chain, order: Ints, helps: Codes) -> Labels:
         step, layer, op, belief, bundle = map(placed, (step, layer, op, belief, bundle))
         executions = np.maximum(placed(executions), 0)
         _help(step, layer, op, belief, chain, helps)
+        _let_go(step, layer, op, belief, chain, helps, unclaimed)
     return Labels(step, layer, op, belief, executions, chain.labels, bundle, chain.bundles, beliefs)
 
 
@@ -52,6 +54,24 @@ def _help(step: Codes, layer: Codes, op: Codes, belief: Codes, chain: Chain, hel
     before = helpers - np.arange(len(helpers)) - 1
     ahead = (helped > helpers) & (layer[helpers] == 0) & (chain.layer[np.maximum(before, 0)] < 0)
     layer[helpers[ahead]] = -1
+
+
+def _let_go(
+    step: Codes, layer: Codes, op: Codes, belief: Codes, chain: Chain, helps: Codes, unclaimed: int
+) -> None:
+    """What runs inside a layer prepares nothing of the next step: no op claims it, and its step is its own.
+
+    A scan kernel among the last kernels of a step looks like the schedule of the next attention, and would
+    begin the next step too early.
+    """
+    helpers = np.flatnonzero(helps >= 0)
+    before = helpers - np.arange(len(helpers)) - 1
+    helpers, before = helpers[before >= 0], before[before >= 0]
+    inside = (helps[helpers] > helpers) & (chain.layer[before] >= 0) & (chain.step[before] >= 0)
+    cross = inside & (chain.step[before] != step[helpers])
+    rows, own = helpers[cross], before[cross]
+    step[rows], layer[rows] = chain.step[own], chain.layer[own]
+    op[rows], belief[rows] = -1, unclaimed
 
 
 def place_windows(work: DeviceWork, labels: Labels) -> tuple[Labels, list[StepWindow]]:

@@ -26,13 +26,16 @@ MUTATED = (
     "vllm-moe-qwen3-30b+speculative",
     "sglang-moe-qwen3-30b+speculative",
 )
-FUSED = [
+ONCE_WRONG = [
     ("llamacpp-moe-qwen3-30b+fused_ops", 12),
     ("llamacpp-moe-qwen3-30b+fused_ops", 13),
     ("hf-dense-llama-8b+fused_ops", 14),
     ("trtllm-dense-qwen3-8b+fused_ops", 13),
+    ("hf-dense-llama-8b+split_op", 32),
+    ("sglang-moe-qwen3-30b+strays+opaque_gemms+jitter", 32),
 ]
-"""Fusions that a name reveals, after kernels that are part of them or that name the same op."""
+"""Fused kernels after kernels that do a part of them, a split product after an activation, a stray that looks
+like the schedule of the next step's attention."""
 
 
 @pytest.mark.parametrize("name", [case.name for case in CLEAN])
@@ -50,8 +53,8 @@ def test_another_model_is_refused(name: str) -> None:
     _passes(name)
 
 
-@pytest.mark.parametrize(("name", "seed"), FUSED)
-def test_a_fused_kernel_takes_no_op_from_the_kernel_before_it(name: str, seed: int) -> None:
+@pytest.mark.parametrize(("name", "seed"), ONCE_WRONG)
+def test_what_was_once_labelled_wrong_is_labelled(name: str, seed: int) -> None:
     _passes(name, seed)
 
 
