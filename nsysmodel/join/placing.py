@@ -59,18 +59,18 @@ def _help(step: Codes, layer: Codes, op: Codes, belief: Codes, chain: Chain, hel
 def _let_go(
     step: Codes, layer: Codes, op: Codes, belief: Codes, chain: Chain, helps: Codes, unclaimed: int
 ) -> None:
-    """What runs inside a layer prepares nothing of the next step: no op claims it, and its step is its own.
+    """What runs before other ops of a step prepares nothing of the next one: no op claims it.
 
     A scan kernel among the last kernels of a step looks like the schedule of the next attention, and would
     begin the next step too early.
     """
     helpers = np.flatnonzero(helps >= 0)
-    before = helpers - np.arange(len(helpers)) - 1
-    helpers, before = helpers[before >= 0], before[before >= 0]
-    inside = (helps[helpers] > helpers) & (chain.layer[before] >= 0) & (chain.step[before] >= 0)
-    cross = inside & (chain.step[before] != step[helpers])
-    rows, own = helpers[cross], before[cross]
-    step[rows], layer[rows] = chain.step[own], chain.layer[own]
+    served = np.flatnonzero(chain.op >= 0)
+    after = np.searchsorted(served, helpers - np.arange(len(helpers)))
+    helpers, after = helpers[after < len(served)], served[after[after < len(served)]]
+    cross = (helps[helpers] > helpers) & (chain.step[after] < step[helpers])
+    rows, following = helpers[cross], after[cross]
+    step[rows], layer[rows] = chain.step[following], chain.layer[following]
     op[rows], belief[rows] = -1, unclaimed
 
 

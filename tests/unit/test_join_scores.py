@@ -33,6 +33,7 @@ ONCE_WRONG = [
     ("trtllm-dense-qwen3-8b+fused_ops", 13),
     ("hf-dense-llama-8b+split_op", 32),
     ("sglang-moe-qwen3-30b+strays+opaque_gemms+jitter", 32),
+    ("vllm-dense-llama-8b+strays", 42),
 ]
 """Fused kernels after kernels that do a part of them, a split product after an activation, a stray that looks
 like the schedule of the next step's attention."""

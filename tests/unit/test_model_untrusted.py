@@ -75,6 +75,12 @@ def test_configurations_with_a_wrong_field(family: str, data: st.DataObject) -> 
     attempt(parse_json, json.dumps(config), "config.json")
 
 
+def test_a_layer_type_that_is_a_list_is_one_clear_sentence() -> None:
+    config = {"model_type": "gemma3_text", **SMALL, **FAMILIES["gemma3_text"], "layer_types": [["full"]] * 4}
+    with pytest.raises(NsysModelError, match="layer_types"):
+        read(parse_json(json.dumps(config), "config.json"))
+
+
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
 def test_quantisations_of_any_form(value: Any) -> None:

@@ -84,8 +84,9 @@ def windows(fields: Fields, arch: Arch) -> None:
 
 def named(fields: Fields, name: str, items: list[Any], names: dict[Any, str]) -> list[str]:
     """Our names for what a list per layer holds."""
+    accepted = list(names)  # a file may hold lists where names are expected
     for item in items:
-        if item not in names:
+        if item not in accepted:
             raise fields.error(name, f"{item!r} is not supported.", f"Accepted: {', '.join(names)}.")
     return [names[item] for item in items]
 
