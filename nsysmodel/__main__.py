@@ -20,6 +20,9 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)
     # No command multiplies large matrices, and the threads for it would take half of numpy's loading time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from nsysmodel.cli.allocation import keep_freed_memory
+
+    keep_freed_memory()
     from nsysmodel.cli import main as command
 
     command(prog_name="nsysmodel")
