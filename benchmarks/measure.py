@@ -12,6 +12,7 @@ Numbers of two runs of this script are not comparable; ratios within one are.
 from __future__ import annotations
 
 import argparse
+import compileall
 import importlib.util
 import os
 import platform
@@ -161,7 +162,15 @@ def begin_up(runs: int, export: str | None, out: Path) -> list[str]:
         own = [sys.executable, "-m", "nsysmodel", "report", export, "-q", "-o", str(out / "small.html")]
         commands |= {"report of 10,000 kernels": own, "the same, -m " + MODEL: [*own, "-m", MODEL]}
     found = measure(commands, max(runs, 5))
-    return table("Start-up", found, found["python -c pass"].best)
+    times = {name: result.best for name, result in found.items()}
+    lines = [
+        f"* `--help` takes {times['nsysmodel --help'] / times['python -c pass']:.1f} times as long as `pass`."
+    ]
+    for name in found:
+        if "-m " + MODEL in name or name.startswith("report"):
+            ratio = times[name] / times["import pandas, pyarrow, jinja2"]
+            lines.append(f"* `{name}` takes {ratio:.1f} times as long as the imports.")
+    return [*table("Start-up", found, found["python -c pass"].best), *lines, ""]
 
 
 def write(lines: list[str]) -> None:
@@ -185,6 +194,8 @@ def main() -> None:
         f"{cores} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}.",
         "",
     ]
+    # An installed package is compiled; a checkout may not be.
+    compileall.compile_dir(str(HERE.parent / "nsysmodel"), quiet=1)
     by_size: dict[int, dict[str, Measured]] = {}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
