@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nsysmodel import units
+from nsysmodel.report.facts import rate_unit
 from nsysmodel.report.tables import Cell, Column, Table, plain
 from nsysmodel.report.text import clean
 from nsysmodel.result import Evaluation
@@ -58,6 +59,7 @@ def panel(evaluation: Evaluation) -> Panel | None:
         "tokens": [list(row) for row in found.tokens],
         "here": list(found.here),
         "measured": step.measured_ns,
+        "unit": rate_unit(evaluation),
         "floor": step.floor_ns,
         "ops": [[op.measured_ns, op.best_ns, op.alone_ns] for op in found.ops],
     }

@@ -122,9 +122,9 @@ for (const form of all('.wi')) {
     if (floor === null) rows.push(line('td', ['floor of a step', pretty(w.floor), 'no such step in this model']));
     else {
       const step = w.measured - gain + floor - w.floor;
-      rows.push(line('td', ['floor of a step', pretty(w.floor), pretty(floor)]), line('td', ['tokens/s at most', rate(was, w.floor), rate(tokens, floor)]));
+      rows.push(line('td', ['floor of a step', pretty(w.floor), pretty(floor)]), line('td', [w.unit + ' at most', rate(was, w.floor), rate(tokens, floor)]));
       if (op) rows.push(line('td', ['gain of ' + control('op').selectedOptions[0].text, '', pretty(Math.round(gain))]));
-      rows.push(line('td', ['a step, if all else stays', pretty(w.measured), pretty(step)]), line('td', ['tokens/s then', rate(was, w.measured), rate(tokens, step)]));
+      rows.push(line('td', ['a step, if all else stays', pretty(w.measured), pretty(step)]), line('td', [w.unit + ' then', rate(was, w.measured), rate(tokens, step)]));
     }
     body.replaceChildren(...rows);
   };
