@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from nsysmodel.export.run import Run
     from nsysmodel.join.types import Join
-    from nsysmodel.join.vocabulary import Vocabulary
     from nsysmodel.judge.cases import Case
     from nsysmodel.judge.judged import Judged
     from nsysmodel.model import ModelSpec
@@ -111,9 +110,10 @@ def _peers(pairs: Sequence[tuple[Case, Judged]], *, given: bool) -> tuple[list[J
     """Collectives of several ranks against each other; see `nsysmodel.judge.ranks`."""
     if len(pairs) < 2:
         return [judged for _, judged in pairs], ""
+    from nsysmodel.join.vocabulary import load as load_vocabulary
     from nsysmodel.judge.ranks import compare_ranks
 
-    return compare_ranks(pairs, _vocabulary(), given=given)
+    return compare_ranks(pairs, load_vocabulary(), given=given)
 
 
 def evaluate_cases(
@@ -130,13 +130,14 @@ def evaluate_cases(
     `instance_rows` and `tracks` make frames of the second value, without reading the export again.
     """
     from nsysmodel.export.run import Run, open_run
+    from nsysmodel.join.vocabulary import load as load_vocabulary
     from nsysmodel.judge.judged import hardware_of, judge_case
 
-    spec = None if model == AUTO else _spec(model)
+    spec = None if model == AUTO else spec_of(model)
     run = export if isinstance(export, Run) else open_run(export)
     try:
-        vocabulary = _vocabulary()
-        cases = _cases(run, selection or Selection())
+        vocabulary = load_vocabulary()
+        cases = cases_of(run, selection or Selection())
         tell("judging")
         if model == AUTO:
             from nsysmodel.judge.structure import choose
@@ -227,7 +228,8 @@ def _labelled(case: Case, join: Join) -> pd.DataFrame:
     return frame
 
 
-def _spec(model: str | ModelSpec | None) -> ModelSpec | None:
+def spec_of(model: str | ModelSpec | None) -> ModelSpec | None:
+    """A model by its name or file, or as it is given."""
     if not isinstance(model, (str, os.PathLike)):
         return model
     from nsysmodel.model import load
@@ -235,13 +237,7 @@ def _spec(model: str | ModelSpec | None) -> ModelSpec | None:
     return load(os.fspath(model))
 
 
-def _vocabulary() -> Vocabulary:
-    from nsysmodel.join.vocabulary import load
-
-    return load()
-
-
-def _cases(run: Run, selection: Selection) -> Sequence[Case]:
+def cases_of(run: Run, selection: Selection) -> Sequence[Case]:
     """The cases of an export.
 
     Raises:

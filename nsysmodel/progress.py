@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 Observer = Callable[[str, int, int], None]
 """Called with the name of a stage, how much of it is done, and its total; 0 and 0 where that is not known.
+No name says that the work is done.
 
 It may be called from several threads, one at a time.
 """
@@ -46,3 +47,8 @@ def counter(stage: str) -> Callable[[int, int], None] | None:
         return None
     watcher = observer
     return lambda done, total: watcher(stage, done, total)
+
+
+def settle() -> None:
+    """The work is done and what follows is shown: whoever watches may leave the screen."""
+    tell("")

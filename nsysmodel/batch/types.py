@@ -13,6 +13,7 @@ from nsysmodel.theory.scaling_fit import ScalingFit
 from nsysmodel.workload import WorkloadRequest
 
 if TYPE_CHECKING:
+    from nsysmodel.export.cache_folder import Place
     from nsysmodel.model import ModelSpec
 
 SCHEMA = "nsysmodel.batch/1"
@@ -50,12 +51,16 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is the same for all runs of a batch."""
+    """What is the same for all runs of a batch.
+
+    `cache` is where workers keep decoded columns; results do not depend on it.
+    """
 
     model: ModelSpec | None = None
     model_given: str | None = None
     hardware: HardwareRequest = field(default_factory=HardwareRequest)
     selection: Selection = field(default_factory=Selection)
+    cache: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

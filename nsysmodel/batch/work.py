@@ -10,6 +10,7 @@ from nsysmodel.batch.digest import run_key
 from nsysmodel.batch.summary import failed, summarise
 from nsysmodel.batch.types import Outcome, Task
 from nsysmodel.errors import NsysModelError
+from nsysmodel.export.cache_folder import caching
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
 
@@ -24,7 +25,8 @@ def perform(task: Task) -> Outcome:
         key = run_key(run.path, task.options)
         if key == task.known:
             return Outcome(run.name, key, unchanged=True)
-        return _judged(task, key)
+        with caching(task.request.cache):
+            return _judged(task, key)
     except NsysModelError as error:
         return Outcome(run.name, "", failed(run, file, error.message, error.hint))
     except MemoryError:

@@ -8,6 +8,7 @@ import click
 
 from nsysmodel.cli.options import hardware_options, selection_options, workload_options
 from nsysmodel.cli.output import check_writable, write_output
+from nsysmodel.cli.reading import reading_options
 from nsysmodel.cli.thresholds import threshold_options, thresholds_of
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
@@ -24,6 +25,7 @@ def command() -> None:
 @workload_options
 @hardware_options
 @selection_options
+@reading_options
 @click.option("-o", "--output", metavar="FILE", help="Where to write; by default <export>.baseline.json.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def save(
@@ -64,6 +66,7 @@ def save(
 @workload_options
 @hardware_options
 @selection_options
+@reading_options
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
 @click.option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 @click.pass_context

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from nsysmodel.cli.options import hardware_options, selection_options, workload_options
+from nsysmodel.cli.reading import cache_options, place_of
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 @workload_options
 @hardware_options
 @selection_options
+@cache_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
 @click.pass_context
 def command(
@@ -69,6 +72,8 @@ def command(
     workload: WorkloadRequest,
     hardware: HardwareRequest,
     selection: Selection,
+    cache: bool,
+    cache_beside: bool,
     quiet: bool,
 ) -> None:
     """Judge every EXPORT and write a report for each, an index page and a table of all ops.
@@ -86,7 +91,7 @@ def command(
     from nsysmodel.batch.plan import plan
     from nsysmodel.batch.run import run_batch
 
-    request = _checked(model, hardware, selection)
+    request = replace(_checked(model, hardware, selection), cache=place_of(cache, cache_beside))
     runs = plan(
         exports,
         workload=workload,

@@ -14,7 +14,9 @@ from nsysmodel.cli.options import (
     workload_options,
 )
 from nsysmodel.cli.output import check_writable, write_output
+from nsysmodel.cli.reading import reading_options
 from nsysmodel.cli.thresholds import threshold_options, thresholds_of
+from nsysmodel.progress import settle
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
 
@@ -65,6 +67,7 @@ def spread(args: list[str]) -> list[str]:
 @workload_options
 @hardware_options
 @selection_options
+@reading_options
 @output_options("text", "html", "markdown", "json", "csv", default="text")
 @click.option("--json", "json_file", metavar="FILE", help="Write the JSON, too.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -163,5 +166,6 @@ def _tell(ctx: click.Context, comparison: Comparison, output: str | None, *, to_
 
     from nsysmodel.report.compare_text import compare_terminal
 
+    settle()
     console = Console(stderr=to_stderr, force_terminal=ctx.color, highlight=False)
     compare_terminal(comparison, console, None if output in (None, "-") else output)

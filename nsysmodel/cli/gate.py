@@ -15,6 +15,7 @@ from nsysmodel.cli.options import (
     workload_options,
 )
 from nsysmodel.cli.output import check_writable, write_output
+from nsysmodel.cli.reading import reading_options
 from nsysmodel.cli.thresholds import threshold_options, thresholds_of
 from nsysmodel.request import HardwareRequest, Selection
 from nsysmodel.workload import WorkloadRequest
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @workload_options
 @hardware_options
 @selection_options
+@reading_options
 @output_options("text", "markdown", "json", default="text")
 @click.option("--all", "every", is_flag=True, help="Also name the limits that are kept.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")

@@ -7,6 +7,7 @@ import dataclasses
 import click
 
 from nsysmodel.cli.options import chosen_format, output_options
+from nsysmodel.cli.reading import reading_options
 
 
 @click.command()
@@ -15,6 +16,7 @@ from nsysmodel.cli.options import chosen_format, output_options
     "--by", type=click.Choice(["kind", "device", "stream"]), default="kind", help="What a row stands for."
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
+@reading_options
 @output_options("table", "csv", "json", "markdown", "parquet", default="table")
 def command(
     export: str, by: str, top: int | None, output_format: str | None, output: str | None, force: bool

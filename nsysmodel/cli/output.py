@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from nsysmodel.errors import OutputError
+from nsysmodel.progress import settle
 
 TAG = 'generator" content="nsysmodel'
 """What our own HTML carries; a file with it may be replaced without asking."""
@@ -56,6 +57,7 @@ def write_output(path: str | None, data: str | bytes, *, force: bool = False, na
         OutputError: see `check_writable`; also when the disk refuses.
     """
     raw = data.encode("utf-8") if isinstance(data, str) else data
+    settle()
     if path is None or path == "-":
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()

@@ -7,9 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from nsysmodel.export.cache_folder import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,14 +27,24 @@ def reading_options(command: F) -> F:
     def wrapper(*args: Any, cache: bool, cache_beside: bool, **kwargs: Any) -> Any:
         from nsysmodel.export.cache_folder import caching
 
-        with caching("beside" if cache_beside else "user" if cache else None), bar():
+        with caching(place_of(cache, cache_beside)), bar():
             return command(*args, **kwargs)
 
+    return cache_options(wrapper)  # type: ignore[return-value]
+
+
+def place_of(cache: bool, cache_beside: bool) -> Place | None:
+    """Where decoded columns are kept, as the options say."""
+    return "beside" if cache_beside else "user" if cache else None
+
+
+def cache_options(command: F) -> F:
+    """Add `--cache` and `--cache-beside`, passed as `cache` and `cache_beside`."""
     beside = click.option("--cache-beside", is_flag=True, help="As --cache, in a folder beside the export.")
     kept = click.option(
         "--cache", is_flag=True, help="Keep decoded columns, and read those that were kept; see cache info."
     )
-    return kept(beside(wrapper))  # type: ignore[return-value]
+    return kept(beside(command))
 
 
 @contextmanager
@@ -60,6 +73,9 @@ class _Bar:
         self._stage = ""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
+        if not stage:
+            self.close()
+            return
         if self._progress is None:
             if time.monotonic() - self._began < PATIENCE_S:
                 return
@@ -74,6 +90,7 @@ class _Bar:
     def close(self) -> None:
         if self._progress is not None:
             self._progress.stop()
+        self._progress, self._task, self._stage = None, None, ""
 
 
 def _drawn() -> Any:
@@ -87,4 +104,6 @@ def _drawn() -> Any:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
     )

@@ -64,13 +64,14 @@ def snapshot(export: str | os.PathLike[str] | Run | Snapshot, asked: Asked) -> S
 def _taken(run: Run, asked: Asked) -> Snapshot:
     from importlib.metadata import version
 
-    from nsysmodel.analyze import _cases, _spec, _vocabulary
+    from nsysmodel.analyze import cases_of, spec_of
+    from nsysmodel.join.vocabulary import load as load_vocabulary
     from nsysmodel.judge.judged import judge_case
     from nsysmodel.judge.plain import model_facts
 
-    vocabulary, spec = _vocabulary(), _spec(asked.model)
+    vocabulary, spec = load_vocabulary(), spec_of(asked.model)
     devices, first = [], None
-    for case in _cases(run, asked.selection):
+    for case in cases_of(run, asked.selection):
         judged = judge_case(
             run, case, spec, vocabulary, asked.workload, asked.hardware, asked.selection
         )  # fmt: skip

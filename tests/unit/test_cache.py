@@ -6,13 +6,14 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from nsysmodel import open_run
-from nsysmodel.cli import main
+from nsysmodel.cli import main, reading
 from nsysmodel.errors import ExportError
 from nsysmodel.export import cache_folder
 from nsysmodel.export.cache_folder import caching
@@ -20,7 +21,7 @@ from nsysmodel.export.cached_source import CachedSource, content_key
 from nsysmodel.export.inspection import inspection
 from nsysmodel.export.source import Kind, Source
 from nsysmodel.export.sqlite_source import SqliteSource
-from nsysmodel.progress import observing
+from nsysmodel.progress import observing, settle, tell
 
 BUNDLED = Path(__file__).parents[2] / "fixtures" / "qwen3-30b-decode-gh200.sqlite"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -233,3 +234,68 @@ def test_who_watches_is_told_of_stages(folder: Path, export: Path) -> None:
 def test_nothing_is_drawn_where_nobody_looks(export: Path, capfd: pytest.CaptureFixture[str]) -> None:
     CliRunner().invoke(main, ["inspect", str(export)])
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "EXPORT", "-q", "-o", "OUT/r.html"],
+        ["kernels", "EXPORT", "--by", "nvtx"],
+        ["inspect", "EXPORT"],
+        ["memory", "EXPORT"],
+        ["compare", "EXPORT", "EXPORT2", "-q"],
+        ["gate", "EXPORT", "--baseline", "EXPORT2"],
+        ["baseline", "save", "EXPORT", "-o", "OUT/b.json"],
+        ["batch", "EXPORT", "-o", "OUT/batch", "-q"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_command_that_reads_keeps_columns(
+    words: list[str], folder: Path, export: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.sqlite"
+    shutil.copy(export, other)
+    places = {"EXPORT2": str(other), "EXPORT": str(export), "OUT": str(tmp_path)}
+    for name, value in places.items():
+        words = [word.replace(name, value) if name in word else word for word in words]
+    CliRunner().invoke(main, [*words, "--cache"])
+    assert [path.name for path in folder.iterdir() if path.is_dir()]
+
+
+class _Drawn:
+    """Stands for rich's display."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.running = False
+
+    def start(self) -> None:
+        self.running = True
+
+    def stop(self) -> None:
+        self.running = False
+
+    def add_task(self, stage: str, total: int | None) -> int:
+        self.shown.append(stage)
+        return len(self.shown)
+
+    def remove_task(self, task: int) -> None: ...
+
+    def update(self, task: int, completed: int, total: int | None) -> None: ...
+
+
+def test_the_bar_is_gone_before_results_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = _Drawn()
+    monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(reading, "_drawn", lambda: drawn)
+    monkeypatch.setattr(reading.sys, "stderr", SimpleNamespace(isatty=lambda: True))
+    with reading.bar():
+        tell("reading", 1, 2)
+        tell("judging")
+        assert drawn.running
+        settle()
+        assert not drawn.running
+        tell("reading more")
+        assert drawn.running
+    assert not drawn.running
+    assert drawn.shown == ["reading", "judging", "reading more"]
