@@ -36,7 +36,7 @@ class Alike:
 
     Rows of one shape have equal values where their bytes are equal, and columns that are neighbours lie side
     by side: so a row is told from others by its shape and a few words. One value may be stored in several
-    ways, so two numbers may stand for equal values.
+    ways; what these bytes stand for then tells that the rows are alike.
 
     Attributes:
         columns: positions in the table.
@@ -46,6 +46,8 @@ class Alike:
     def __init__(self, columns: tuple[int, ...], shapes: Shapes) -> None:
         self.columns = columns
         self.values: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._told = 0
         self._shapes = shapes
         self._places = [shapes.wanted.index(column) for column in columns]
         self._met: dict[tuple[int, ...], tuple[Met, list[int]]] = {}
@@ -96,11 +98,15 @@ class Alike:
                 first = at + self._shapes.offsets[shape][place] - begin
                 found[place] = _value(kind, key[first : first + size_of(kind)])
             at += 8 * width
+        values = tuple(found[place] for place in self._places)
         with self._lock:
-            if len(self.values) >= MOST:
+            if self._told >= MOST:
                 raise UnlikeError
-            numbers.append(len(self.values))
-            self.values.append(tuple(found[place] for place in self._places))
+            self._told += 1
+            number = self._numbers.setdefault(values, len(self.values))
+            if number == len(self.values):
+                self.values.append(values)
+            numbers.append(number)
 
     def _span(self, shape: int, run: list[int]) -> tuple[int, int]:
         """Where a run of columns begins and ends in a record; they lie one behind the other."""

@@ -79,8 +79,7 @@ def mapped(
         make: called with the wanted columns of a block, and the number of each row.
 
     Returns:
-        What `make` returned, and for each number the values of the columns in `alike`, NULL as in `read`. Two
-        numbers may have equal values.
+        What `make` returned, and for each number the values of the columns in `alike`, NULL as in `read`.
 
     Raises:
         DeclinedError: as in `read`.
