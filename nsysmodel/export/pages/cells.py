@@ -70,13 +70,14 @@ def _prefixes(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints]:
     import numpy as np
 
     if len(at):
-        words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[at]
-        first = int(words[0]).to_bytes(8, "little")
+        words = np.ndarray((len(data) - 7,), dtype=">u8", buffer=data, strides=(1,))[at].astype(np.uint64)
+        first = int(words[0]).to_bytes(8, "big")
         ends = [i for i, byte in enumerate(first) if byte < 0x80]
         if len(ends) > 1 and ends[0] < 4:
-            # The high bits of the two numbers' bytes: whether another byte follows.
-            high = int.from_bytes(b"\x80" * (ends[1] + 1), "little")
-            if ((words & np.uint64(high)) == np.uint64(int.from_bytes(first, "little") & high)).all():
+            # The high bits of the two numbers' bytes, which tell whether another byte follows, are those of
+            # the first cell where no cell differs from another in them.
+            high = int.from_bytes(b"\x80" * (ends[1] + 1) + bytes(7 - ends[1]), "big")
+            if not (int(np.bitwise_or.reduce(words)) ^ int(np.bitwise_and.reduce(words))) & high:
                 length, rowid = _cut(words, 0, ends[0]), _cut(words, ends[0] + 1, ends[1])
                 return length, rowid, at + (ends[1] + 1)
     length, behind = varints(data, at, most=4)
@@ -84,12 +85,13 @@ def _prefixes(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _cut(words: Words, first: int, last: int) -> Ints:
-    """The integer in the bytes from `first` to `last` of little-endian words, seven bits of each."""
+    """The integer in the bytes from `first` to `last` of big-endian words, seven bits of each."""
     import numpy as np
 
-    value = np.zeros(len(words), dtype=np.uint64)
-    for place in range(first, last + 1):
-        value |= ((words >> np.uint64(8 * place)) & np.uint64(0x7F)) << np.uint64(7 * (last - place))
+    value = words >> np.uint64(8 * (7 - last)) & np.uint64(0x7F)
+    for place in range(last - 1, first - 1, -1):
+        shift = 8 * (7 - place) - 7 * (last - place)
+        value |= words >> np.uint64(shift) & np.uint64(0x7F << 7 * (last - place))
     return value.view(np.int64)
 
 
