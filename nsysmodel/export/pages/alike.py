@@ -74,10 +74,12 @@ class Alike:
             widths.append(-(-int((end - begin).max()) // 8))
             if widths[-1] > _WIDEST:
                 raise UnlikeError
-            at = rows.start + by_shape(begin, codes)
+            at = by_shape(begin, codes)
             for i in range(widths[-1]):
                 kept = _MASKS[np.clip(end - begin - 8 * i, 0, 8)]
-                columns.append(_words(rows, at + 8 * i) & by_shape(kept, codes))
+                words = rows.words(at + 8 * i, "<u8")
+                words &= by_shape(kept, codes)
+                columns.append(words)
         if not columns:
             columns = [np.broadcast_to(np.uint64(0), len(codes))]  # all are NULL or the numbers 0 and 1
         met, numbers = self._of(shape, tuple(widths))
@@ -130,10 +132,3 @@ class Alike:
 
 def _value(kind: int, raw: bytes) -> int:
     return _CONSTANTS[kind] if kind in _CONSTANTS else int.from_bytes(raw, "big", signed=True)
-
-
-def _words(rows: Cells, at: Ints) -> Words:
-    import numpy as np
-
-    data = rows.data
-    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[at]

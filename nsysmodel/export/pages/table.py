@@ -154,7 +154,8 @@ class _Reading:
             try:
                 while (taken := self._next(source, room)) is not None:
                     first, data, count = taken
-                    self._block(cells(self.database, data, count), first, shapes, put)
+                    rows = cells(self.database, data, count, shapes.ahead)
+                    self._block(rows, first, shapes, put)
                     self._done(len(count))
             except BaseException:  # whatever it is: the other threads must not read on
                 with self.turn:

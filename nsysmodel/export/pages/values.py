@@ -150,11 +150,7 @@ def _at(place: Place) -> Ints:
 
 def _word(place: Place) -> Ints:
     """The eight bytes at the column's place as one signed integer."""
-    import numpy as np
-
-    data = place.cells.data
-    words = np.ndarray((len(data) - 7,), dtype=">i8", buffer=data, strides=(1,))
-    return words[_at(place)].astype(np.int64)
+    return place.cells.words(by_shape(place.offsets, place.codes), ">i8")
 
 
 def by_shape(values: Ints, codes: Ints) -> Any:
