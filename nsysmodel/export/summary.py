@@ -19,6 +19,8 @@ STATISTICS = ("time_pct", "total_ns", "instances", "avg_ns", "med_ns", "min_ns",
 NO_RANGE = "<no range>"
 NO_OP = "<unmodeled>"
 _AT_ONCE = 1 << 17
+_ROWS_A_BIN = 4
+"""Durations are counted instead of sorted where there are as many rows for each one that is possible."""
 
 _PLACES = {"stream": ("process", "device", "stream"), "device": ("process", "device")}
 
@@ -149,13 +151,15 @@ def statistics(group: Ints, duration: Ints, count: Ints) -> Table:
     """
     import numpy as np
 
-    return statistics_of_blocks([(duration, group)], np.arange(len(count)), count)
+    pieces = [slice(first, first + _AT_ONCE) for first in range(0, len(group), _AT_ONCE)]
+    blocks = [(duration[piece], group[piece]) for piece in pieces]
+    return statistics_of_blocks(blocks, np.arange(len(count)), count)
 
 
 def statistics_of_blocks(blocks: Sequence[tuple[Ints, Ints]], group: Ints, count: Ints) -> Table:
     """The statistics of durations by group, a value for each group.
 
-    Medians and standard deviations come from one sort by group and duration; integers stay integers.
+    Medians and standard deviations come from the durations in order; integers stay integers.
 
     Args:
         blocks: of rows: the duration of each, and its code.
@@ -191,6 +195,37 @@ def _by_group(blocks: Sequence[tuple[Ints, Ints]], group: Ints, groups: int) -> 
     if min(int(duration.min()) for duration, _ in blocks) < 0 or bits + groups.bit_length() > 62:
         duration, code = (np.concatenate(columns) for columns in zip(*blocks, strict=True))
         return duration[np.lexsort((duration, group[code]))]
+    # Clocks of some devices tick every 32 ns, so that no duration has the lowest bits.
+    some = int(np.bitwise_or.reduce([int(np.bitwise_or.reduce(duration)) for duration, _ in blocks]))
+    unused = (some & -some).bit_length() - 1 if some else 0
+    if groups << bits - unused <= sum(len(code) for _, code in blocks) // _ROWS_A_BIN:
+        return _counted(blocks, group, groups, bits, unused)
+    return _sorted(blocks, group, groups, bits)
+
+
+def _counted(blocks: Sequence[tuple[Ints, Ints]], group: Ints, groups: int, bits: int, unused: int) -> Ints:
+    """Durations in order where few differ: how often there is each, many times faster than sorting.
+
+    Args:
+        blocks, group, groups: as of `_by_group`.
+        bits: of the longest duration.
+        unused: lowest bits that are 0 in all.
+    """
+    import numpy as np
+
+    held = np.zeros(groups << bits - unused, dtype=np.int64)
+    above = group << bits - unused
+    for duration, code in blocks:
+        np.add.at(held, above[code] | duration >> unused, 1)
+    which = np.flatnonzero(held)
+    length = (which << unused & (1 << bits) - 1).astype(np.uint32 if bits <= 32 else np.int64)
+    return np.repeat(length, held[which])
+
+
+def _sorted(blocks: Sequence[tuple[Ints, Ints]], group: Ints, groups: int, bits: int) -> Ints:
+    """Durations in order; for `bits` see `_counted`."""
+    import numpy as np
+
     # Group and duration in one number: sorting numbers is several times faster than sorting rows, and
     # sorting short ones faster still. Put together block by block: large arrays between would cost more
     # than the work on them, for the system clears all memory that it hands out.

@@ -57,7 +57,8 @@ class Cells:
         start: position in `data` of each record.
         size: bytes of each record.
         local: bytes of it that lie in the page; the rest is on overflow pages.
-        rowid: ascending within the block.
+        keys: rowids, or words that end with the bytes of these; ascending within the block.
+        key_bytes: how many bytes of each of these words; 0 where they are the rowids themselves.
         near: the first bytes of the rows; None where records start at different places of their cells.
     """
 
@@ -65,8 +66,23 @@ class Cells:
     start: Ints
     size: Ints
     local: Ints
-    rowid: Ints
+    keys: Ints | Words
+    key_bytes: int = 0
     near: Near | None = None
+
+    @property
+    def rowid(self) -> Ints:
+        """Rowid of each row."""
+        return self._rowids(self.keys)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last rowid."""
+        first, last = self._rowids(self.keys[[0, -1]]).tolist()
+        return first, last
+
+    def _rowids(self, keys: Ints | Words) -> Ints:
+        return _cut(keys, self.key_bytes) if self.key_bytes else keys
 
     def words(self, offset: Any, dtype: str) -> np.ndarray[Any, Any]:
         """The eight bytes at an offset of each record as numbers in the order of the machine.
@@ -120,16 +136,17 @@ def cells(database: Database, data: Bytes, count: Ints, ahead: int = 0) -> Cells
     if prefixes is None:
         near = None
         length, behind = varints(data, at, most=4)
-        rowid, start = varints(data, behind, most=9)
+        keys, start = varints(data, behind, most=9)
+        key_bytes = 0
     else:
-        length, rowid, near = prefixes
+        length, keys, key_bytes, near = prefixes
         start = at + near.skipped
-    if len(rowid) > 1 and not (rowid[1:] > rowid[:-1]).all():
+    if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
         raise DeclinedError("rowids do not ascend")
     local = _local(length, database.usable)
     if len(start) and int((start - page + local).max()) > database.usable:
         raise DeclinedError("a record reaches beyond its page")
-    return Cells(data, start, length, local, rowid, near)
+    return Cells(data, start, length, local, keys, key_bytes, near)
 
 
 def _gathered(data: Bytes, at: Ints, ahead: int) -> Near:
@@ -142,8 +159,11 @@ def _gathered(data: Bytes, at: Ints, ahead: int) -> Near:
     return Near(raw.view(np.uint8), width, 0)
 
 
-def _alike_prefixes(near: Near) -> tuple[Ints, Ints, Near] | None:
-    """Length and rowid of cells where both have as many bytes in all, as in nearly all blocks; else None."""
+def _alike_prefixes(near: Near) -> tuple[Ints, Words, int, Near] | None:
+    """Length of cells, words that end with the bytes of the rowids, and how many bytes these have.
+
+    None where the two numbers do not have as many bytes in all cells, as they have in nearly all blocks.
+    """
     import numpy as np
 
     column = near.words(0, ">u8")
@@ -159,18 +179,20 @@ def _alike_prefixes(near: Near) -> tuple[Ints, Ints, Near] | None:
     high = int.from_bytes(b"\x80" * (ends[1] + 1) + bytes(7 - ends[1]), "big")
     if (int(np.bitwise_or.reduce(words)) ^ int(np.bitwise_and.reduce(words))) & high:
         return None
-    length, rowid = _cut(words, 0, ends[0]), _cut(words, ends[0] + 1, ends[1])
-    return length, rowid, Near(near.raw, near.width, ends[1] + 1)
+    length = _cut(words >> np.uint64(8 * (7 - ends[0])), ends[0] + 1)
+    # Numbers of as many bytes are in the order of these bytes: hardly anyone asks for the numbers.
+    words <<= np.uint64(8 * (ends[0] + 1))
+    words >>= np.uint64(8 * (7 - ends[1] + ends[0] + 1))
+    return length, words, ends[1] - ends[0], Near(near.raw, near.width, ends[1] + 1)
 
 
-def _cut(words: Words, first: int, last: int) -> Ints:
-    """The integer in the bytes from `first` to `last` of big-endian words, seven bits of each."""
+def _cut(words: Words, size: int) -> Ints:
+    """The integers in the last so many bytes of words, seven bits of each byte."""
     import numpy as np
 
-    value = words >> np.uint64(8 * (7 - last)) & np.uint64(0x7F)
-    for place in range(last - 1, first - 1, -1):
-        shift = 8 * (7 - place) - 7 * (last - place)
-        value |= words >> np.uint64(shift) & np.uint64(0x7F << 7 * (last - place))
+    value = words & np.uint64(0x7F)
+    for place in range(1, size):
+        value |= words >> np.uint64(place) & np.uint64(0x7F << 7 * place)
     return value.view(np.int64)
 
 

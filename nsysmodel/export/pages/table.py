@@ -218,7 +218,7 @@ class _Reading:
             found[_NUMBER] = self.alike.numbers(rows, codes, numbers)
         put(first, first + len(codes), found)
         with self.lock:
-            self.bounds.append((first, int(rows.rowid[0]), int(rows.rowid[-1])))
+            self.bounds.append((first, *rows.ends))
 
     def _done(self, pages: int) -> None:
         with self.lock:
