@@ -17,7 +17,7 @@ from fixtures.generations import build_generation
 from fixtures.registry import GENERATIONS
 from nsysmodel import open_run
 from nsysmodel.errors import ExportError
-from nsysmodel.export import summary
+from nsysmodel.export import ordering
 from nsysmodel.export.pages import UnlikeError, values
 from nsysmodel.export.pages.met import Met
 from nsysmodel.export.quick import quick_summary
@@ -268,7 +268,7 @@ def test_durations_are_counted_into_the_order_of_sorting(
     group = np.array([2, 0, 1, 0, 2])
     bits = max(max(int(duration.max()) for duration, _ in blocks), 1).bit_length()
     bits = max(bits, unused + 1)
-    counted = summary._counted(blocks, group, 3, bits, unused)
-    assert counted.tolist() == summary._sorted(blocks, group, 3, bits).tolist()
+    counted = ordering._counted(blocks, group, 3, bits, unused)
+    assert counted.tolist() == ordering._sorted(blocks, group, 3, bits).tolist()
     rows = [(group[code], length) for part in blocks for length, code in zip(*part, strict=True)]
     assert counted.tolist() == [length for _, length in sorted(rows)]

@@ -74,12 +74,10 @@ class Alike:
             widths.append(-(-int((end - begin).max()) // 8))
             if widths[-1] > _WIDEST:
                 raise UnlikeError
-            at = by_shape(begin, codes)
-            for i in range(widths[-1]):
-                kept = _MASKS[np.clip(end - begin - 8 * i, 0, 8)]
-                words = rows.words(at + 8 * i, "<u8")
-                words &= by_shape(kept, codes)
-                columns.append(words)
+            words = rows.words(by_shape(begin, codes), "<u8", widths[-1]) if widths[-1] else []
+            for i, column in enumerate(words):
+                column &= by_shape(_MASKS[np.clip(end - begin - 8 * i, 0, 8)], codes)
+            columns += words
         if not columns:
             columns = [np.broadcast_to(np.uint64(0), len(codes))]  # all are NULL or the numbers 0 and 1
         met, numbers = self._of(shape, tuple(widths))

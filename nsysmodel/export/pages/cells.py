@@ -66,7 +66,7 @@ class Cells:
     start: Ints
     size: Ints
     local: Ints
-    keys: Ints | Words
+    keys: Ints
     key_bytes: int = 0
     near: Near | None = None
 
@@ -81,25 +81,28 @@ class Cells:
         first, last = self._rowids(self.keys[[0, -1]]).tolist()
         return first, last
 
-    def _rowids(self, keys: Ints | Words) -> Ints:
-        return _cut(keys, self.key_bytes) if self.key_bytes else keys
+    def _rowids(self, keys: Ints) -> Ints:
+        return _cut(keys.view("u8"), self.key_bytes) if self.key_bytes else keys
 
-    def words(self, offset: Any, dtype: str) -> np.ndarray[Any, Any]:
-        """The eight bytes at an offset of each record as numbers in the order of the machine.
+    def words(self, offset: Any, dtype: str, count: int = 1) -> list[np.ndarray[Any, Any]]:
+        """Words of eight bytes from an offset of each record on, as numbers in the order of the machine.
 
         Args:
             offset: one for all rows, or one for each.
             dtype: how the bytes are to be read.
+            count: how many words, one column each.
         """
         import numpy as np
 
         native = np.dtype(dtype).newbyteorder("=")
         if self.near is not None and not np.ndim(offset):
-            column = self.near.words(int(offset), dtype)
-            if column is not None:
-                return column.astype(native)
-        words = np.ndarray((len(self.data) - 7,), dtype=dtype, buffer=self.data, strides=(1,))
-        return words[self.start + offset].astype(native, copy=False)
+            columns = [self.near.words(int(offset) + 8 * i, dtype) for i in range(count)]
+            if columns[-1] is not None:
+                return [column.astype(native) for column in columns if column is not None]
+        width = 8 * count
+        raw = np.ndarray((len(self.data) - width + 1,), dtype=f"V{width}", buffer=self.data, strides=(1,))
+        words = raw[self.start + offset].view(dtype).reshape(-1, count)
+        return [words[:, i].astype(native, copy=False) for i in range(count)]
 
 
 def counts(database: Database, data: Bytes) -> Ints:
@@ -131,10 +134,9 @@ def cells(database: Database, data: Bytes, count: Ints, ahead: int = 0) -> Cells
     size = database.page_size
     local_at, page = pointers(data[:-PADDING].reshape(-1, size), count, 8, database.usable)
     at = page + local_at
-    near = _gathered(data, at, ahead)
-    prefixes = _alike_prefixes(near)
+    near: Near | None = None
+    prefixes = _alike_prefixes(_gathered(data, at, ahead))
     if prefixes is None:
-        near = None
         length, behind = varints(data, at, most=4)
         keys, start = varints(data, behind, most=9)
         key_bytes = 0
@@ -159,7 +161,7 @@ def _gathered(data: Bytes, at: Ints, ahead: int) -> Near:
     return Near(raw.view(np.uint8), width, 0)
 
 
-def _alike_prefixes(near: Near) -> tuple[Ints, Words, int, Near] | None:
+def _alike_prefixes(near: Near) -> tuple[Ints, Ints, int, Near] | None:
     """Length of cells, words that end with the bytes of the rowids, and how many bytes these have.
 
     None where the two numbers do not have as many bytes in all cells, as they have in nearly all blocks.
@@ -183,7 +185,7 @@ def _alike_prefixes(near: Near) -> tuple[Ints, Words, int, Near] | None:
     # Numbers of as many bytes are in the order of these bytes: hardly anyone asks for the numbers.
     words <<= np.uint64(8 * (ends[0] + 1))
     words >>= np.uint64(8 * (7 - ends[1] + ends[0] + 1))
-    return length, words, ends[1] - ends[0], Near(near.raw, near.width, ends[1] + 1)
+    return length, words.view(np.int64), ends[1] - ends[0], Near(near.raw, near.width, ends[1] + 1)
 
 
 def _cut(words: Words, size: int) -> Ints:

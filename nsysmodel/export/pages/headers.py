@@ -38,12 +38,12 @@ def header_words(cells: Cells, depth: int) -> tuple[list[Words], bool]:
     if longest > PADDING - 33 or shortest < 1 or too_long:
         raise DeclinedError("a header is too long")
     if shortest >= depth:
-        words = _gathered(cells, -(-depth // 8))
+        words = cells.words(0, "<u8", -(-depth // 8))
         words[-1] &= _mask(depth - 8 * (len(words) - 1))
         high = [np.bitwise_or.reduce(column) for column in words]
         if not (np.bitwise_or.reduce(high) & np.uint64(_HIGH_BITS)):
             return words, False
-    words = _gathered(cells, -(-longest // 8))
+    words = cells.words(0, "<u8", -(-longest // 8))
     masks = np.array([_mask(i) for i in range(9)], dtype=np.uint64)
     for i in range(shortest // 8, len(words)):
         if shortest == longest:
@@ -58,15 +58,3 @@ def _mask(count: int) -> np.uint64:
     import numpy as np
 
     return np.uint64((1 << 8 * count) - 1)
-
-
-def _gathered(cells: Cells, width: int) -> list[Words]:
-    import numpy as np
-
-    if cells.near is not None and cells.near.words(8 * (width - 1), "<u8") is not None:
-        return [cells.words(8 * i, "<u8") for i in range(width)]
-    raw = np.ndarray(
-        (len(cells.data) - 8 * width + 1,), dtype=f"V{8 * width}", buffer=cells.data, strides=(1,)
-    )
-    words = raw[cells.start].view("<u8").reshape(-1, width)
-    return [words[:, i] for i in range(width)]

@@ -152,7 +152,7 @@ def _at(place: Place) -> Ints:
 
 def _word(place: Place) -> Ints:
     """The eight bytes at the column's place as one signed integer."""
-    return place.cells.words(by_shape(place.offsets, place.codes), ">i8")
+    return place.cells.words(by_shape(place.offsets, place.codes), ">i8")[0]
 
 
 def by_shape(values: Ints, codes: Ints) -> Any:
