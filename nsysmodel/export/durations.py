@@ -31,15 +31,14 @@ class Durations:
     """Kernels in the order of the export.
 
     Attributes:
-        duration_ns: of each kernel; the narrowest integers that hold all.
-        code: which of the identities each kernel has, from 0 on.
+        blocks: kernels that were read at once: the duration of each in ns, and which of the identities it
+            has, from 0 on; in the narrowest integers that hold a block.
         identity: columns of the kernel table, a value for each code, none of them NULL.
         first: first kernel of each code.
         count: kernels of each code.
     """
 
-    duration_ns: Ints
-    code: Ints
+    blocks: list[tuple[Ints, Ints]]
     identity: dict[str, Ints]
     first: Ints
     count: Ints
@@ -75,8 +74,7 @@ def durations(source: Source, columns: Iterable[str]) -> Durations | None:
         return None
     identity = {name: values[:, i] for i, name in enumerate(names)}
     first, count = _first_and_count([codes for _, codes in blocks], len(known))
-    duration, code = (np.concatenate(columns) for columns in zip(*blocks, strict=True))
-    return Durations(duration, code, identity, first, count)
+    return Durations(blocks, identity, first, count)
 
 
 def _narrowed(values: Ints) -> Ints:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysmodel.export.gpu_frames import NO_DEVICE, NO_PROCESS, NO_STREAM
 from nsysmodel.export.reader import or_default, process_of
-from nsysmodel.export.summary import Table, statistics
+from nsysmodel.export.summary import Table, statistics_of_blocks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,14 +51,13 @@ def quick_summary(run: Run, by: str) -> Table | None:
     ranks = np.stack([key.rank for key in keys.values()], axis=1)
     # Two ids of one text, or two raw values of one meaning, are one group.
     merged, first, group = np.unique(ranks, axis=0, return_index=True, return_inverse=True)
-    code, count = found.code, found.count
+    group, count = group.reshape(-1), found.count
     if len(merged) < len(ranks):
-        group = group.reshape(-1)
-        code, count = group[code], np.bincount(group, count).astype(np.int64)
+        count = np.bincount(group, count).astype(np.int64)
         ranks = merged
     else:
-        first = np.arange(len(ranks))
-    table = statistics(code, found.duration_ns, count)
+        first = group = np.arange(len(ranks))
+    table = statistics_of_blocks(found.blocks, group, count)
     table |= {name: key.value[first] for name, key in keys.items()}
     order = np.lexsort((*ranks.T[::-1], -table["total_ns"]))
     return {name: values[order] for name, values in table.items()}

@@ -140,9 +140,7 @@ def _numbered(frame: pd.DataFrame) -> tuple[Ints, Ints]:
 
 
 def statistics(group: Ints, duration: Ints, count: Ints) -> Table:
-    """The statistics of durations by group, a value for each group.
-
-    Medians and standard deviations come from one sort by group and duration; integers stay integers.
+    """The statistics of durations by group, a value for each group; see `statistics_of_blocks`.
 
     Args:
         group: of each row, counted from 0.
@@ -151,11 +149,29 @@ def statistics(group: Ints, duration: Ints, count: Ints) -> Table:
     """
     import numpy as np
 
+    pieces = [slice(first, first + _AT_ONCE) for first in range(0, len(group), _AT_ONCE)]
+    blocks = [(duration[piece], group[piece]) for piece in pieces]
+    return statistics_of_blocks(blocks, np.arange(len(count)), count)
+
+
+def statistics_of_blocks(blocks: Sequence[tuple[Ints, Ints]], group: Ints, count: Ints) -> Table:
+    """The statistics of durations by group, a value for each group.
+
+    Medians and standard deviations come from the durations in order; integers stay integers.
+
+    Args:
+        blocks: of rows: the duration of each, and its code.
+        group: of each code, counted from 0.
+        count: rows of each group; none is empty.
+    """
+    import numpy as np
+
+    from nsysmodel.export.ordering import by_group
+
     starts = np.zeros(len(count), dtype=np.int64)
     np.cumsum(count[:-1], out=starts[1:])
-    ordered = _by_group(group, duration, len(count))
-    total = np.add.reduceat(ordered, starts, dtype=np.int64)
-    mean = total / count
+    ordered = by_group(blocks, group, len(count))
+    total, squares = _sums(ordered, starts, count)
     low = ordered[starts + (count - 1) // 2].astype(np.int64)
     high = ordered[starts + count // 2].astype(np.int64)
     whole = int(total.sum())
@@ -163,45 +179,34 @@ def statistics(group: Ints, duration: Ints, count: Ints) -> Table:
         "time_pct": total * 100 / whole if whole else np.zeros(len(total)),
         "total_ns": total,
         "instances": count.astype(np.int64),
-        "avg_ns": mean,
+        "avg_ns": total / count,
         "med_ns": low + (high - low) / 2,
         "min_ns": ordered[starts].astype(np.int64),
         "max_ns": ordered[starts + count - 1].astype(np.int64),
-        "stddev_ns": np.sqrt(_squares(ordered, starts, count, mean) / np.maximum(count - 1, 1)),
+        "stddev_ns": np.sqrt(squares / np.maximum(count - 1, 1)),
     }
 
 
-def _by_group(group: Ints, duration: Ints, groups: int) -> Ints:
-    """Durations in order of group and length."""
+def _sums(duration: Ints, starts: Ints, count: Ints) -> tuple[Ints, Floats]:
+    """Sum of the durations and of their squared distances from the mean, by group.
+
+    Some groups at a time, to stay in the cache.
+    """
     import numpy as np
 
-    bits = max(int(duration.max()), 1).bit_length()
-    if int(duration.min()) < 0 or bits + groups.bit_length() > 62:
-        return duration[np.lexsort((duration, group))]
-    # Group and duration in one number: sorting numbers is several times faster than sorting rows, and
-    # sorting short ones faster still.
-    packed: Ints = group.astype(np.uint32 if bits + groups.bit_length() <= 32 else np.int64)
-    np.left_shift(packed, bits, out=packed)
-    np.bitwise_or(packed, duration, out=packed, casting="unsafe")
-    packed.sort()
-    np.bitwise_and(packed, (1 << bits) - 1, out=packed)
-    return packed
-
-
-def _squares(duration: Ints, starts: Ints, count: Ints, mean: Floats) -> Floats:
-    """Sum of the squared distances from the mean, by group; some groups at a time, to stay in the cache."""
-    import numpy as np
-
-    result = np.empty(len(starts))
+    total, squares = np.empty(len(starts), dtype=np.int64), np.empty(len(starts))
     stops = starts + count
     first = 0
     while first < len(starts):
         last = max(int(np.searchsorted(stops, starts[first] + _AT_ONCE, side="right")), first + 1)
-        distance = duration[starts[first] : stops[last - 1]] - np.repeat(mean[first:last], count[first:last])
+        here, rows = slice(first, last), duration[starts[first] : stops[last - 1]]
+        bounds = starts[here] - starts[first]
+        total[here] = np.add.reduceat(rows, bounds, dtype=np.int64)
+        distance = rows - np.repeat(total[here] / count[here], count[here])
         distance *= distance
-        result[first:last] = np.add.reduceat(distance, starts[first:last] - starts[first])
+        squares[here] = np.add.reduceat(distance, bounds)
         first = last
-    return result
+    return total, squares
 
 
 _FLOATS = ("time_pct", "avg_ns", "med_ns", "stddev_ns")

@@ -389,6 +389,15 @@ def test_blocks_and_threads_do_not_show(tmp_path: Path, monkeypatch: pytest.Monk
     assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
 
 
+def test_a_system_that_cannot_read_at_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    want: dict[str, Kind] = {"start": "int", "gridX": "int"}
+    whole = by_pages(BUNDLED, want, KERNELS)
+    monkeypatch.delattr("os.preadv", raising=False)
+    monkeypatch.setattr(table_module, "_BLOCK_BYTES", 4096)
+    monkeypatch.setattr(table_module, "_processors", lambda: 4)
+    assert same(by_pages(BUNDLED, want, KERNELS), whole)
+
+
 def test_the_source_falls_back_and_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "t.db", "CREATE TABLE t (a)", rows=[("12",), (3,)])
     source = SqliteSource(path, path.name)

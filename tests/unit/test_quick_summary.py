@@ -17,6 +17,7 @@ from fixtures.generations import build_generation
 from fixtures.registry import GENERATIONS
 from nsysmodel import open_run
 from nsysmodel.errors import ExportError
+from nsysmodel.export import ordering
 from nsysmodel.export.pages import UnlikeError, values
 from nsysmodel.export.pages.met import Met
 from nsysmodel.export.quick import quick_summary
@@ -242,3 +243,32 @@ def test_the_summary_needs_no_pandas(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 4), st.integers(0, 300)), min_size=1, max_size=30),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from([0, 5]),
+    st.sampled_from([np.uint16, np.uint32, np.int64]),
+)
+def test_durations_are_counted_into_the_order_of_sorting(
+    parts: list[list[tuple[int, int]]], unused: int, dtype: type
+) -> None:
+    blocks = [
+        (
+            np.array([length << unused for _, length in part], dtype=dtype),
+            np.array([code for code, _ in part]),
+        )
+        for part in parts
+    ]
+    group = np.array([2, 0, 1, 0, 2])
+    bits = max(max(int(duration.max()) for duration, _ in blocks), 1).bit_length()
+    bits = max(bits, unused + 1)
+    counted = ordering._counted(blocks, group, 3, bits, unused)
+    assert counted.tolist() == ordering._sorted(blocks, group, 3, bits).tolist()
+    rows = [(group[code], length) for part in blocks for length, code in zip(*part, strict=True)]
+    assert counted.tolist() == [length for _, length in sorted(rows)]

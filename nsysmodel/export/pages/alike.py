@@ -36,7 +36,7 @@ class Alike:
 
     Rows of one shape have equal values where their bytes are equal, and columns that are neighbours lie side
     by side: so a row is told from others by its shape and a few words. One value may be stored in several
-    ways, so two numbers may stand for equal values.
+    ways; what these bytes stand for then tells that the rows are alike.
 
     Attributes:
         columns: positions in the table.
@@ -46,9 +46,11 @@ class Alike:
     def __init__(self, columns: tuple[int, ...], shapes: Shapes) -> None:
         self.columns = columns
         self.values: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._told = 0
         self._shapes = shapes
         self._places = [shapes.wanted.index(column) for column in columns]
-        self._met: dict[tuple[int, ...], tuple[Met, list[int]]] = {}
+        self._met: dict[tuple[int | None, tuple[int, ...]], tuple[Met, list[int]]] = {}
         self._lock = threading.Lock()
         # Runs of neighbours: the difference of position and rank is the same in all of one.
         ordered = sorted(self._places, key=lambda place: shapes.wanted[place])
@@ -63,32 +65,44 @@ class Alike:
             codes: code of each row's shape, and `shapes` the shape of each code.
             shapes: see `codes`.
         """
-        columns: list[Words] = [np.broadcast_to(by_shape(shapes.astype(np.uint64), codes), len(codes))]
+        # In a block of one shape, which most are, the shape need not be compared row by row.
+        shape = int(shapes[0]) if len(shapes) == 1 else None
+        columns: list[Words] = [] if shape is not None else [shapes.astype(np.uint64)[codes]]
         widths = []
         for run in self._runs:
             begin, end = np.array([self._span(shape, run) for shape in shapes.tolist()], dtype=np.int64).T
             widths.append(-(-int((end - begin).max()) // 8))
             if widths[-1] > _WIDEST:
                 raise UnlikeError
-            at = rows.start + by_shape(begin, codes)
-            for i in range(widths[-1]):
-                kept = _MASKS[np.clip(end - begin - 8 * i, 0, 8)]
-                columns.append(_words(rows, at + 8 * i) & by_shape(kept, codes))
-        met, numbers = self._of(tuple(widths))
+            words = rows.words(by_shape(begin, codes), "<u8", widths[-1]) if widths[-1] else []
+            for i, column in enumerate(words):
+                column &= by_shape(_MASKS[np.clip(end - begin - 8 * i, 0, 8)], codes)
+            columns += words
+        if not columns:
+            columns = [np.broadcast_to(np.uint64(0), len(codes))]  # all are NULL or the numbers 0 and 1
+        met, numbers = self._of(shape, tuple(widths))
         place = met.places(columns)
         return np.array(numbers, dtype=np.int64)[place]
 
-    def _of(self, widths: tuple[int, ...]) -> tuple[Met, list[int]]:
-        """The rows met so far whose runs take so many words, and the number of each place."""
-        with self._lock:
-            if widths not in self._met:
-                numbers = [-1]
-                self._met[widths] = Met(1 + sum(widths), partial(self._tell, widths, numbers)), numbers
-            return self._met[widths]
+    def _of(self, shape: int | None, widths: tuple[int, ...]) -> tuple[Met, list[int]]:
+        """The rows met so far whose runs take so many words, and the number of each place.
 
-    def _tell(self, widths: tuple[int, ...], numbers: list[int], key: bytes) -> None:
+        Args:
+            shape: of all rows; None where a word tells that of each, in front of the others.
+            widths: words of each run.
+        """
+        with self._lock:
+            if (shape, widths) not in self._met:
+                numbers = [-1]
+                width = sum(widths) + 1 if shape is None else max(sum(widths), 1)
+                self._met[shape, widths] = Met(width, partial(self._tell, shape, widths, numbers)), numbers
+            return self._met[shape, widths]
+
+    def _tell(self, shape: int | None, widths: tuple[int, ...], numbers: list[int], key: bytes) -> None:
         """Take up a row with the values that its bytes stand for."""
-        shape, at, found = int.from_bytes(key[:8], "little"), 8, {}
+        at, found = 0, {}
+        if shape is None:
+            shape, at = int.from_bytes(key[:8], "little"), 8
         for run, width in zip(self._runs, widths, strict=True):
             begin, _ = self._span(shape, run)
             for place in run:
@@ -96,11 +110,15 @@ class Alike:
                 first = at + self._shapes.offsets[shape][place] - begin
                 found[place] = _value(kind, key[first : first + size_of(kind)])
             at += 8 * width
+        values = tuple(found[place] for place in self._places)
         with self._lock:
-            if len(self.values) >= MOST:
+            if self._told >= MOST:
                 raise UnlikeError
-            numbers.append(len(self.values))
-            self.values.append(tuple(found[place] for place in self._places))
+            self._told += 1
+            number = self._numbers.setdefault(values, len(self.values))
+            if number == len(self.values):
+                self.values.append(values)
+            numbers.append(number)
 
     def _span(self, shape: int, run: list[int]) -> tuple[int, int]:
         """Where a run of columns begins and ends in a record; they lie one behind the other."""
@@ -112,10 +130,3 @@ class Alike:
 
 def _value(kind: int, raw: bytes) -> int:
     return _CONSTANTS[kind] if kind in _CONSTANTS else int.from_bytes(raw, "big", signed=True)
-
-
-def _words(rows: Cells, at: Ints) -> Words:
-    import numpy as np
-
-    data = rows.data
-    return np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[at]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,15 +91,21 @@ class Database:
         view = memoryview(data.data)
         breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
         firsts = [0, *breaks.tolist()] if len(numbers) else []
-        with self._lock:
-            for first, last in zip(firsts, [*firsts[1:], len(numbers)], strict=True):
-                self._stream.seek((int(numbers[first]) - 1) * size)
-                self._fill(view[first * size : last * size])
+        for first, last in zip(firsts, [*firsts[1:], len(numbers)], strict=True):
+            self._fill(view[first * size : last * size], (int(numbers[first]) - 1) * size)
         return data
 
-    def _fill(self, room: memoryview) -> None:
+    def _fill(self, room: memoryview, at: int) -> None:
         while len(room):
-            got = self._stream.readinto(room)
+            got = self._readinto(room, at)
             if not got:
                 raise DeclinedError("the file became shorter")
-            room = room[got:]
+            room, at = room[got:], at + got
+
+    def _readinto(self, room: memoryview, at: int) -> int:
+        """As many bytes of the file as one call of the system reads, by several threads at a time."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self._stream.fileno(), [room], at)
+        with self._lock:
+            self._stream.seek(at)
+            return self._stream.readinto(room) or 0

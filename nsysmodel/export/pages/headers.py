@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _HIGH_BITS = 0x8080808080808080
 
 
-def header_words(cells: Cells, depth: int) -> tuple[Words, bool]:
-    """Headers as rows of words, zero behind the end of each.
+def header_words(cells: Cells, depth: int) -> tuple[list[Words], bool]:
+    """Headers as columns of words, zero behind the end of each.
 
     Args:
         cells: the rows.
@@ -34,22 +34,22 @@ def header_words(cells: Cells, depth: int) -> tuple[Words, bool]:
 
     length = cells.data[cells.start]
     longest, shortest = int(length.max()), int(length.min())
-    if longest > PADDING - 33 or shortest < 1 or (length > cells.local).any():
+    too_long = longest > int(cells.local.min()) and (length > cells.local).any()
+    if longest > PADDING - 33 or shortest < 1 or too_long:
         raise DeclinedError("a header is too long")
     if shortest >= depth:
-        words = _gathered(cells, -(-depth // 8))
-        words[:, -1] &= _mask(depth - 8 * (words.shape[1] - 1))
-        # Column by column: along the rows of two words, numpy takes many times as long.
-        high = [np.bitwise_or.reduce(words[:, i]) for i in range(words.shape[1])]
+        words = cells.words(0, "<u8", -(-depth // 8))
+        words[-1] &= _mask(depth - 8 * (len(words) - 1))
+        high = [np.bitwise_or.reduce(column) for column in words]
         if not (np.bitwise_or.reduce(high) & np.uint64(_HIGH_BITS)):
             return words, False
-    words = _gathered(cells, -(-longest // 8))
+    words = cells.words(0, "<u8", -(-longest // 8))
     masks = np.array([_mask(i) for i in range(9)], dtype=np.uint64)
-    for i in range(shortest // 8, words.shape[1]):
+    for i in range(shortest // 8, len(words)):
         if shortest == longest:
-            words[:, i] &= masks[min(longest - 8 * i, 8)]
+            words[i] &= masks[min(longest - 8 * i, 8)]
         else:
-            words[:, i] &= masks[np.clip(length.astype(np.int64) - 8 * i, 0, 8)]
+            words[i] &= masks[np.clip(length.astype(np.int64) - 8 * i, 0, 8)]
     return words, True
 
 
@@ -58,12 +58,3 @@ def _mask(count: int) -> np.uint64:
     import numpy as np
 
     return np.uint64((1 << 8 * count) - 1)
-
-
-def _gathered(cells: Cells, width: int) -> Words:
-    import numpy as np
-
-    raw = np.ndarray(
-        (len(cells.data) - 8 * width + 1,), dtype=f"V{8 * width}", buffer=cells.data, strides=(1,)
-    )
-    return raw[cells.start].view("<u8").reshape(-1, width)

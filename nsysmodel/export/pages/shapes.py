@@ -54,6 +54,7 @@ class Shapes:
         wanted: positions of the columns to read.
         size: bytes of the record, by shape; of no meaning where the header is not read to its end.
         reach: bytes of the record up to the end of the last wanted column, by shape.
+        farthest: the longest of these.
         types, offsets: serial type and place in the record of each wanted column, by shape.
     """
 
@@ -63,6 +64,7 @@ class Shapes:
     reach: list[int] = field(default_factory=list)
     types: list[list[int]] = field(default_factory=list)
     offsets: list[list[int]] = field(default_factory=list)
+    farthest: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     _met: dict[tuple[int, bool], tuple[Met, list[int]]] = field(default_factory=dict)
 
@@ -71,21 +73,26 @@ class Shapes:
         """Bytes of a header up to the type of the last wanted column, where each type is one byte."""
         return 2 + max(self.wanted)
 
-    def places(self, words: Words, whole: bool) -> tuple[Ints, list[int]]:
+    @property
+    def ahead(self) -> int:
+        """Bytes of a record that are of use, as far as the shapes met so far tell."""
+        return max(self.depth, self.farthest)
+
+    def places(self, words: list[Words], whole: bool) -> tuple[Ints, list[int]]:
         """Place of each of these headers among those met, from 1 on, and the shape of each place.
 
         Args:
-            words: headers that are read to their end or to `depth`, one a row.
+            words: columns of headers that are read to their end or to `depth`.
             whole: which of both.
         """
-        width = words.shape[1]
+        width = len(words)
         with self.lock:
             if (width, whole) not in self._met:
                 numbers = [0]
                 tell = partial(self._tell, numbers, whole)
                 self._met[width, whole] = Met(width, tell), numbers
             met, numbers = self._met[width, whole]
-        return met.places([words[:, i] for i in range(width)]), numbers
+        return met.places(words), numbers
 
     def _tell(self, numbers: list[int], whole: bool, raw: bytes) -> None:
         numbers.append(self.add(raw[: raw[0] if whole else self.depth]))
@@ -116,6 +123,7 @@ class Shapes:
             self.offsets.append([offsets[i] for i in self.wanted])
             ends = [offsets[i] + size_of(types[i]) for i in self.wanted]
             self.reach.append(max(header[0], *ends))
+            self.farthest = max(self.farthest, self.reach[-1])
             self.size.append(offset if whole else 0)
             return len(self.size) - 1
 

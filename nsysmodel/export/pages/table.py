@@ -79,8 +79,7 @@ def mapped(
         make: called with the wanted columns of a block, and the number of each row.
 
     Returns:
-        What `make` returned, and for each number the values of the columns in `alike`, NULL as in `read`. Two
-        numbers may have equal values.
+        What `make` returned, and for each number the values of the columns in `alike`, NULL as in `read`.
 
     Raises:
         DeclinedError: as in `read`.
@@ -104,8 +103,16 @@ def count(database: Database, layout: Layout) -> int:
     Raises:
         DeclinedError: something in the table is not understood.
     """
-    pages = leaves(database, layout.root)
-    return sum(int(counts(database, database.read(block)).sum()) for block in _blocks(database, pages))
+    blocks = list(_blocks(database, leaves(database, layout.root)))
+
+    def rows(block: Ints) -> int:
+        return int(counts(database, database.read(block)).sum())
+
+    threads = min(_threads(), len(blocks))
+    if threads < 2:
+        return sum(map(rows, blocks))
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(rows, blocks))
 
 
 def _blocks(database: Database, pages: Ints) -> Iterator[Ints]:
@@ -127,7 +134,9 @@ class _Reading:
     pages_done: int = 0
     stopped: bool = False
     bounds: list[tuple[int, int, int]] = field(default_factory=list)
+    counted: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    turn: threading.Condition = field(default_factory=threading.Condition)
 
     def run(self, room: int, put: Put) -> None:
         """Hand all blocks to `put`, on several threads; raise where there are more than `room` rows."""
@@ -138,17 +147,20 @@ class _Reading:
                 raise UnlikeError
             self.alike = Alike(self.numbered, shapes)
         blocks = list(_blocks(self.database, self.pages))
-        source = iter(blocks)
-        threads = min(_MOST_THREADS, _processors(), len(blocks))
+        source = iter(enumerate(blocks))
+        threads = min(_threads(), len(blocks))
 
         def work() -> None:
             try:
                 while (taken := self._next(source, room)) is not None:
                     first, data, count = taken
-                    self._block(cells(self.database, data, count), first, shapes, put)
+                    rows = cells(self.database, data, count, shapes.ahead)
+                    self._block(rows, first, shapes, put)
                     self._done(len(count))
             except BaseException:  # whatever it is: the other threads must not read on
-                self.stopped = True
+                with self.turn:
+                    self.stopped = True
+                    self.turn.notify_all()
                 raise
 
         if threads < 2:
@@ -166,21 +178,28 @@ class _Reading:
         cells_of_a_page = (self.database.usable - 8) // 6
         return min(self.layout.last - self.layout.first + 1, len(self.pages) * cells_of_a_page)
 
-    def _next(self, source: Iterator[Ints], room: int) -> tuple[int, Bytes, Ints] | None:
+    def _next(self, source: Iterator[tuple[int, Ints]], room: int) -> tuple[int, Bytes, Ints] | None:
         """The next block, and the row that it begins at."""
-        with self.lock:
-            pages = next(source, None)
-            if pages is None or self.stopped:
+        with self.turn:
+            number, pages = next(source, (0, None))
+        if pages is None:
+            return None
+        data = self.database.read(pages)
+        count = counts(self.database, data)
+        if not count.all() and len(self.pages) > 1:
+            raise DeclinedError("a page is empty")
+        with self.turn:
+            # Threads read at the same time, but rows count on from one block to the next.
+            self.turn.wait_for(lambda: self.stopped or self.counted == number)
+            if self.stopped:
                 return None
-            data = self.database.read(pages)
-            count = counts(self.database, data)
-            if not count.all() and len(self.pages) > 1:
-                raise DeclinedError("a page is empty")
             first = self.rows
             self.rows += int(count.sum())
-            if self.rows > room:
-                raise DeclinedError("there are more rows than rowids")
-            return first, data, count
+            self.counted += 1
+            self.turn.notify_all()
+        if self.rows > room:
+            raise DeclinedError("there are more rows than rowids")
+        return first, data, count
 
     def _block(self, rows: Cells, first: int, shapes: Shapes, put: Put) -> None:
         import numpy as np
@@ -199,7 +218,7 @@ class _Reading:
             found[_NUMBER] = self.alike.numbers(rows, codes, numbers)
         put(first, first + len(codes), found)
         with self.lock:
-            self.bounds.append((first, int(rows.rowid[0]), int(rows.rowid[-1])))
+            self.bounds.append((first, *rows.ends))
 
     def _done(self, pages: int) -> None:
         with self.lock:
@@ -217,6 +236,10 @@ class _Reading:
         found = (starts[0], ends[-1]) if starts else (None, None)
         if found != (self.layout.first, self.layout.last):
             raise DeclinedError("the first or last row is not where SQLite finds it")
+
+
+def _threads() -> int:
+    return min(_MOST_THREADS, _processors())
 
 
 def _processors() -> int:

@@ -70,13 +70,13 @@ def _children(database: Database, level: Ints) -> Ints:
         raise DeclinedError("a page is empty")
     local, page = pointers(pages, count, 12, database.usable)
     words = np.ndarray((len(data) - 3,), dtype=">u4", buffer=data, strides=(1,))
-    child = words[page * size + local].astype(np.int64)
+    child = words[page + local].astype(np.int64)
     right = words[np.arange(len(pages)) * size + 8].astype(np.int64)
     return np.insert(child, np.cumsum(count), right)
 
 
 def pointers(pages: Bytes, count: Ints, head: int, usable: int) -> tuple[Ints, Ints]:
-    """Offsets of all cells within their pages, and the row of `pages` that each belongs to.
+    """Offsets of all cells within their pages, and the position in `pages` at which each page begins.
 
     Args:
         pages: one page a row.
@@ -94,8 +94,15 @@ def pointers(pages: Bytes, count: Ints, head: int, usable: int) -> tuple[Ints, I
         raise DeclinedError("a page has more cells than fit")
     listed = np.ascontiguousarray(pages[:, head : head + 2 * most]).view(">u2")
     local = listed[np.arange(most) < count[:, None]].astype(np.int64)
-    page = np.repeat(np.arange(len(pages), dtype=np.int64), count)
+    page = np.repeat(np.arange(len(pages), dtype=np.int64) * pages.shape[1], count)
     last = usable - (4 if head == 8 else 5)
-    if len(local) and (int(local.max()) > last or (local < (head + 2 * count)[page]).any()):
+    if len(local) and int(local.max()) > last:
+        raise DeclinedError("a cell lies outside its page")
+    # Cells fill a page from its end: hardly ever is one as near to its head as the longest list reaches.
+    if (
+        len(local)
+        and int(local.min()) < head + 2 * most
+        and (local < np.repeat(head + 2 * count, count)).any()
+    ):
         raise DeclinedError("a cell lies outside its page")
     return local, page

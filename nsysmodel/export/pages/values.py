@@ -61,18 +61,20 @@ def _integers(place: Place) -> Values:
     import numpy as np
 
     types = place.types
-    if (types == REAL).any() or int(types.max()) >= BLOB:
+    present = set(types.tolist())
+    if REAL in present or max(present) >= BLOB:
         raise DeclinedError("a column of integers holds something else")
     size, constant = np.array(_SIZES)[types], np.array(_CONSTANTS)[types]
-    if not size.any():
+    sizes = {_SIZES[kind] for kind in present}
+    if sizes == {0}:
         found = by_shape(constant, place.codes)
         return np.full(len(place.codes), found) if isinstance(found, np.int64) else found
-    if int(size.min()) == int(size.max()) == 1:
+    if sizes == {1}:
         return place.cells.data.view(np.int8)[_at(place)].astype(np.int64)
     value = _word(place)
     # Shifted down from the top of the word: that extends the sign.
     value >>= by_shape(64 - 8 * np.maximum(size, 1), place.codes)
-    if not size.all():
+    if 0 in sizes:
         held = (size == 0)[place.codes]
         value[held] = constant[place.codes[held]]
     return value
@@ -150,13 +152,9 @@ def _at(place: Place) -> Ints:
 
 def _word(place: Place) -> Ints:
     """The eight bytes at the column's place as one signed integer."""
-    import numpy as np
-
-    data = place.cells.data
-    words = np.ndarray((len(data) - 7,), dtype=">i8", buffer=data, strides=(1,))
-    return words[_at(place)].astype(np.int64)
+    return place.cells.words(by_shape(place.offsets, place.codes), ">i8")[0]
 
 
 def by_shape(values: Ints, codes: Ints) -> Any:
     """Values by row; one number where all shapes agree."""
-    return values[0] if (values == values[0]).all() else values[codes]
+    return values[0] if len(values) == 1 or (values == values[0]).all() else values[codes]
