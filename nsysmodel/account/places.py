@@ -55,8 +55,12 @@ def find_places(
     largest = np.lexsort((found, -total))[:MOST_PLACES]
     host = HostCalls(activity, api_calls)
     result = []
-    for code in largest.tolist():
-        mine = np.flatnonzero(place == code)
+    # One byte a part, as all of them are searched for each place.
+    number = np.full(found.size, -1, dtype=np.int8)
+    number[largest] = np.arange(largest.size)
+    shown = number[place]
+    for rank, code in enumerate(largest.tolist()):
+        mine = np.flatnonzero(shown == rank)
         pair, cause = divmod(int(found[code]), len(GAP_CAUSES))
         gap = parts.part_of[mine]
         start, end = parts.start[mine], parts.end[mine]
@@ -154,7 +158,7 @@ def _explain(
     """What happened during these gaps, whose causes have these median times."""
     row = around.after[gap]
     known = row >= 0
-    threads = _threads(activity, row[known])
+    threads = _threads(activity, row if known.all() else row[known])
     said = []
     if median[rules.PROFILER]:
         said.append(f"the profiler's own work for {units.ns(median[rules.PROFILER])}")
@@ -184,10 +188,10 @@ def _threads(activity: Activity, rows: Ints) -> Ints:
 def _dependency(activity: Activity, around: Neighbours, gap: Ints) -> str:
     """What something that was launched in time can have waited for."""
     before, after = around.before[gap], around.after[gap]
-    both = (before >= 0) & (after >= 0)
-    if activity.in_graph[after[both]].all() and both.any():
+    stream, graphs = activity.stream, bool(activity.in_graph.any())
+    both = (before >= 0) & (after >= 0) if graphs or not is_one(stream) else before
+    if graphs and activity.in_graph[after[both]].all() and both.any():
         return "launched in time, a CUDA graph starts here"
-    stream = activity.stream
     if is_one(stream) or (stream[before[both]] == stream[after[both]]).all():
         return "launched in time, waited behind the kernel before it on its stream"
     return "launched in time, waited for another stream or an event"

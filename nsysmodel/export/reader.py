@@ -196,8 +196,12 @@ def factorized(values: Ints) -> tuple[Ints, Ints]:
     import numpy as np
     import pandas as pd
 
+    from nsysmodel.grouping import numbered
+
     if is_one(values):
         return np.broadcast_to(np.int64(0), len(values)), values[:1]
+    if len(values) and int(values.min()) >= 0:
+        return numbered(values, int(values.max()) + 1)
     codes, uniques = pd.factorize(values)
     return codes, np.asarray(uniques)
 
