@@ -13,6 +13,7 @@ def main() -> None:
     if sys.argv[1:] in (["--help"], ["-h"]) and sys.stdout.encoding.lower() == "utf-8":
         _help()
         return
+    import atexit
     import gc
 
     # A command makes many values that live to its end; looking through them for cycles again and again takes
@@ -25,6 +26,8 @@ def main() -> None:
     keep_freed_memory()
     from nsysmodel.cli import main as command
 
+    # The interpreter looks through all values once more at its end, when the memory is about to go anyway.
+    atexit.register(gc.freeze)
     command(prog_name="nsysmodel")
 
 

@@ -188,10 +188,12 @@ def _threads(activity: Activity, rows: Ints) -> Ints:
 def _dependency(activity: Activity, around: Neighbours, gap: Ints) -> str:
     """What something that was launched in time can have waited for."""
     before, after = around.before[gap], around.after[gap]
-    stream, graphs = activity.stream, bool(activity.in_graph.any())
-    both = (before >= 0) & (after >= 0) if graphs or not is_one(stream) else before
-    if graphs and activity.in_graph[after[both]].all() and both.any():
+    both = (before >= 0) & (after >= 0)
+    if not both.all():
+        before, after = before[both], after[both]
+    stream = activity.stream
+    if after.size and activity.in_graph[after[0]] and activity.in_graph[after].all():
         return "launched in time, a CUDA graph starts here"
-    if is_one(stream) or (stream[before[both]] == stream[after[both]]).all():
+    if is_one(stream) or (stream[before] == stream[after]).all():
         return "launched in time, waited behind the kernel before it on its stream"
     return "launched in time, waited for another stream or an event"
