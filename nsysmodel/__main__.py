@@ -18,7 +18,7 @@ def main() -> None:
 
     # A command makes many values that live to its end; looking through them for cycles again and again takes
     # a twentieth of a small report.
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(250_000, 20, 20)
     # No command multiplies large matrices, and the threads for it would take half of numpy's loading time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from nsysmodel.cli.allocation import keep_freed_memory

@@ -200,6 +200,11 @@ def covered(start: Ints, end: Ints, inside: Spans) -> Ints:
     >>> covered(np.array([0, 3]), np.array([10, 5]), union([2, 6], [4, 7]))
     array([3, 1])
     """
+    if inside.start.size == 1:
+        low, high = inside.start[0], inside.end[0]
+        found: Ints = np.minimum(end, high)
+        found -= np.maximum(start, low)
+        return np.maximum(found, 0, out=found)
     return _covered_before(end, inside) - _covered_before(np.minimum(start, end), inside)
 
 
