@@ -59,7 +59,7 @@ def numbered(values: NDArray[Any], room: int) -> tuple[Ints, Ints]:
     """
     import pandas as pd
 
-    if room > _TABLE or not len(values):
+    if room > max(_TABLE, 2 * len(values)) or not len(values):
         codes, found = pd.factorize(values)
         return codes.astype(np.int64, copy=False), np.asarray(found, dtype=np.int64)
     table = np.full(room, -1, dtype=np.int32)
@@ -80,7 +80,7 @@ def numbered(values: NDArray[Any], room: int) -> tuple[Ints, Ints]:
 
 
 _TABLE = 1 << 20
-"""A table of all numbers is used up to this many of them."""
+"""A table of all numbers is used up to this many of them, or to two for each row."""
 _AT_ONCE = 1 << 16
 """Rows that are looked up at once: what is made of them fits into a cache."""
 
