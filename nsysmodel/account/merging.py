@@ -23,15 +23,13 @@ class Merge:
     """
 
     def __init__(self, starts: Sequence[Ints], ends: Sequence[Ints]) -> None:
-        self._places: list[Ints] | None = None
-        self.start, self.end = self.of(starts), self.of(ends)
-        if ordered(self.start, self.end):
-            return
-        every = self.start, self.end
-        self._places = _by_start(starts, self.start)
+        alone = sum(map(len, starts)) == len(starts[0])
+        self._places = None if alone else _by_start(starts)
         self.start, self.end = self.of(starts), self.of(ends)
         if not ordered(self.start, self.end):
-            self._places = _inverse(np.lexsort(every[::-1]), starts)
+            del self.start, self.end
+            order = np.lexsort((np.concatenate(ends), np.concatenate(starts)))
+            self._places = _inverse(order, starts)
             self.start, self.end = self.of(starts), self.of(ends)
 
     def of(self, parts: Sequence[NDArray[Any]], kind: type[np.generic] = np.int64) -> NDArray[Any]:
@@ -41,7 +39,7 @@ class Merge:
         if filled and all(is_one(part) and part[0] == filled[0][0] for part in filled):
             return np.broadcast_to(filled[0][:1].astype(kind)[0], count)
         if self._places is None:
-            return filled[0].astype(kind, copy=False) if len(filled) == 1 else _behind(parts, kind)
+            return parts[0].astype(kind, copy=False)
         result = np.empty(count, dtype=kind)
         for part, place in zip(parts, self._places, strict=True):
             result[place] = part
@@ -57,19 +55,15 @@ def ordered(start: Ints, end: Ints) -> bool:
     return bool(((start[rows + 1] == start[rows]) & (end[rows + 1] >= end[rows])).all())
 
 
-def _behind(parts: Sequence[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
-    return np.concatenate(parts, dtype=kind, casting="unsafe")
-
-
-def _by_start(starts: Sequence[Ints], every: Ints) -> list[Ints]:
-    """Places of each table's rows in a stable order of all starts, which are given one behind the other."""
-    first, rest = starts[0], every[len(starts[0]) :]
+def _by_start(starts: Sequence[Ints]) -> list[Ints]:
+    """Places of each table's rows in a stable order of all starts."""
+    first, rest = starts[0], np.concatenate(starts[1:])
     if len(rest) * _FEW > len(first) or bool((first[1:] < first[:-1]).any()):
-        return _inverse(np.argsort(every, kind="stable"), starts)
+        return _inverse(np.argsort(np.concatenate(starts), kind="stable"), starts)
     order = np.argsort(rest, kind="stable")
     place = np.empty(len(rest), dtype=np.int64)
     place[order] = np.searchsorted(first, rest[order], side="right") + np.arange(len(rest))
-    free = np.ones(len(every), dtype=bool)
+    free = np.ones(len(first) + len(rest), dtype=bool)
     free[place] = False
     return [np.flatnonzero(free), *_split(place, starts[1:])]
 
