@@ -13,11 +13,12 @@ def main() -> None:
     if sys.argv[1:] in (["--help"], ["-h"]) and sys.stdout.encoding.lower() == "utf-8":
         _help()
         return
+    import atexit
     import gc
 
     # A command makes many values that live to its end; looking through them for cycles again and again takes
     # a twentieth of a small report.
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(250_000, 20, 20)
     # No command multiplies large matrices, and the threads for it would take half of numpy's loading time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from nsysmodel.cli.allocation import keep_freed_memory
@@ -25,6 +26,8 @@ def main() -> None:
     keep_freed_memory()
     from nsysmodel.cli import main as command
 
+    # The interpreter looks through all values once more at its end, when the memory is about to go anyway.
+    atexit.register(gc.freeze)
     command(prog_name="nsysmodel")
 
 

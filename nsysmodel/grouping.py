@@ -46,7 +46,43 @@ def codes_of(columns: Sequence[NDArray[Any]]) -> Ints:
         packed += values
         packed -= low
         room *= span
-    return packed if room == 1 else np.asarray(pd.factorize(packed)[0], dtype=np.int64)
+    return packed if room == 1 else numbered(packed, room)[0]
+
+
+def numbered(values: NDArray[Any], room: int) -> tuple[Ints, Ints]:
+    """What `pd.factorize` gives of whole numbers from 0 to below `room`: codes, and what they stand for.
+
+    Where the numbers are small, a table of all of them is looked into, which is quicker than hashing.
+
+    >>> numbered(np.array([7, 3, 7]), 8)
+    (array([0, 1, 0]), array([7, 3]))
+    """
+    import pandas as pd
+
+    if room > max(_TABLE, 2 * len(values)) or not len(values):
+        codes, found = pd.factorize(values)
+        return codes.astype(np.int64, copy=False), np.asarray(found, dtype=np.int64)
+    table = np.full(room, -1, dtype=np.int32)
+    codes = np.empty(len(values), dtype=np.int64)
+    known: list[Ints] = []
+    count = 0
+    for low in range(0, len(values), _AT_ONCE):
+        part = values[low : low + _AT_ONCE]
+        own = table[part]
+        if (own < 0).any():
+            fresh = pd.unique(part[own < 0])
+            table[fresh] = np.arange(count, count + len(fresh))
+            count += len(fresh)
+            known.append(np.asarray(fresh, dtype=np.int64))
+            own = table[part]
+        codes[low : low + _AT_ONCE] = own
+    return codes, np.concatenate(known)
+
+
+_TABLE = 1 << 20
+"""A table of all numbers is used up to this many of them, or to two for each row."""
+_AT_ONCE = 1 << 16
+"""Rows that are looked up at once: what is made of them fits into a cache."""
 
 
 def first_rows(codes: Ints, count: int) -> Ints:

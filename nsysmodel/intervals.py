@@ -186,12 +186,10 @@ def clip(intervals: Spans, windows: Spans) -> Pieces:
         within = first[part_of].astype(np.int64) + offset
     if not (touched == 1).all():
         starts, ends = starts[part_of], ends[part_of]
-    low = np.maximum(starts, windows.start[within])
-    high = np.minimum(ends, windows.end[within])
+    low, high = np.maximum(starts, windows.start[within]), np.minimum(ends, windows.end[within])
     keep = high > low
-    if keep.all():
-        return Pieces(low, high, part_of, within)
-    return Pieces(low[keep], high[keep], part_of[keep], within[keep])
+    found = Pieces(low, high, part_of, within)
+    return found if keep.all() else Pieces(*(column[keep] for column in found))
 
 
 def covered(start: Ints, end: Ints, inside: Spans) -> Ints:
@@ -200,6 +198,9 @@ def covered(start: Ints, end: Ints, inside: Spans) -> Ints:
     >>> covered(np.array([0, 3]), np.array([10, 5]), union([2, 6], [4, 7]))
     array([3, 1])
     """
+    if inside.start.size == 1:
+        found: Ints = np.minimum(end, inside.end[0]) - np.maximum(start, inside.start[0])
+        return np.maximum(found, 0)
     return _covered_before(end, inside) - _covered_before(np.minimum(start, end), inside)
 
 

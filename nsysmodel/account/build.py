@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from nsysmodel.account.merging import Merge, ordered
 from nsysmodel.account.types import COPY, GRAPH, KERNEL, MEMSET, Activity, Bools, Codes, Looked, Rows
 from nsysmodel.export.joins import match
 from nsysmodel.export.reader import is_one
@@ -33,16 +34,7 @@ def relabelled(activity: Activity, kernels: pd.DataFrame, op: Codes | Ints) -> A
 
 def _time_order(start: Ints, end: Ints) -> Ints | None:
     """Rows by start, then end; None where they are in that order."""
-    if _ordered(start, end):
-        return None
-    # A few sorted runs are merged quickly by start alone; only where ends disagree are both sorted.
-    order = np.argsort(start, kind="stable")
-    return order if _ordered(start[order], end[order]) else np.lexsort((end, start))
-
-
-def _ordered(start: Ints, end: Ints) -> bool:
-    later = start[1:] > start[:-1]
-    return bool((later | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))).all())
+    return None if ordered(start, end) else np.lexsort((end, start))
 
 
 def build_activity(
@@ -66,32 +58,29 @@ def build_activity(
     """
     frames = [kernels, copies, memsets, graph_traces]
     counts = [len(frame) for frame in frames]
-    start, end = _joined(frames, "start_ns", 0), _joined(frames, "end_ns", 0)
-    order = _time_order(start, end)
-
-    def sort(values: NDArray[Any]) -> NDArray[Any]:
-        return values if order is None or is_one(values) else values[order]
-
-    start, end = sort(start), sort(end)
+    merged = Merge(_columns(frames, "start_ns", 0), _columns(frames, "end_ns", 0))
     codes, names = _names(frames)
-    ops = np.broadcast_to(np.int32(-1), sum(counts))
+    ops = [np.broadcast_to(np.int32(-1), count) for count in counts]
     if op is not None:
-        ops = sort(np.concatenate([op, ops[counts[0] :]]).astype(np.int32, copy=False))
-    kind = sort(np.repeat(np.array([KERNEL, COPY, MEMSET, GRAPH], dtype=np.int8), counts))
-    in_graph = _shared(frames)
-    in_graph |= _joined(frames, "graph_node_id", -1) > 0
-    in_graph = sort(in_graph)
-    in_graph |= kind == GRAPH
-    launch = _launches(sort(_narrow(_calls(frames, api_calls, calls))), api_calls)
+        ops[0] = np.asarray(op)
+    kinds = [np.broadcast_to(np.int8(kind), count) for kind, count in zip(_KINDS, counts, strict=True)]
+    kind = merged.of(kinds, np.int8)
+    in_graph = merged.of(_split(_shared(frames), counts), np.bool_)
+    nodes = merged.of(_columns(frames, "graph_node_id", -1))
+    in_graph = in_graph | (nodes > 0) | (kind == GRAPH)
+    del nodes
+    rows = _calls(frames, api_calls, calls)
+    ids = _columns(frames, "correlation_id", -1)
+    launch = _launches(merged.of(rows, _narrow(rows)), api_calls)
     in_graph |= launch.graph
     return Activity(
-        start_ns=start,
-        end_ns=end,
+        start_ns=merged.start,
+        end_ns=merged.end,
         kind=kind,
-        op=ops,
-        stream=sort(_joined(frames, "stream", -1)),
-        correlation_id=sort(_narrow(_joined(frames, "correlation_id", -1))),
-        name=sort(codes),
+        op=merged.of(ops, np.int32),
+        stream=merged.of(_columns(frames, "stream", -1)),
+        correlation_id=merged.of(ids, _narrow(ids)),
+        name=merged.of(codes, np.int32),
         in_graph=in_graph,
         launch_start_ns=launch.start,
         launch_end_ns=launch.end,
@@ -100,34 +89,43 @@ def build_activity(
     ), names
 
 
-def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
-    """One column of all frames, one behind the other."""
-    parts = [
+_KINDS = (KERNEL, COPY, MEMSET, GRAPH)
+
+
+def _columns(frames: Sequence[pd.DataFrame], column: str, missing: int) -> list[Ints]:
+    """One column of all frames."""
+    return [
         frame[column].to_numpy(dtype=np.int64)
         if column in frame
         else np.broadcast_to(np.int64(missing), len(frame))
         for frame in frames
     ]
-    return _in_a_row(parts)
 
 
-def _narrow(ids: Ints) -> Rows:
-    """Ids that fit into 32 bits in half the memory."""
-    if is_one(ids) or not ids.size or int(ids.max()) > np.iinfo(np.int32).max or int(ids.min()) < -1:
-        return ids
-    return ids.astype(np.int32)
-
-
-def _in_a_row(parts: Sequence[Ints]) -> Ints:
-    """Parts one behind the other; one value for all rows stays one value."""
+def _joined(frames: Sequence[pd.DataFrame], column: str, missing: int) -> Ints:
+    """One column of all frames, one behind the other; one value for all rows stays one value."""
+    parts = _columns(frames, column, missing)
     filled = [part for part in parts if len(part)]
     if filled and all(is_one(part) and part[0] == filled[0][0] for part in filled):
         return np.broadcast_to(filled[0][0], sum(map(len, filled)))
     return np.concatenate(parts)
 
 
-def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
-    """A code for each row and the text of each code."""
+def _narrow(parts: Sequence[Ints]) -> type[np.int32] | type[np.int64]:
+    """The type of ids: those that fit into 32 bits take half the memory."""
+    filled = [part for part in parts if len(part)]
+    if all(map(is_one, filled)):
+        return np.int64
+    fits = all(int(ids.max()) <= np.iinfo(np.int32).max and int(ids.min()) >= -1 for ids in filled)
+    return np.int32 if fits else np.int64
+
+
+def _split(values: NDArray[Any], counts: Sequence[int]) -> list[NDArray[Any]]:
+    return np.split(values, np.cumsum(counts[:-1]))
+
+
+def _names(frames: Sequence[pd.DataFrame]) -> tuple[list[Ints], tuple[str, ...]]:
+    """A code for each row of each frame and the text of each code."""
     kernels, copies, memsets, graphs = frames
     column = "short_name" if "short_name" in kernels else "name"
     kernel_codes, kernel_names = pd.factorize(kernels[column])
@@ -141,13 +139,13 @@ def _names(frames: Sequence[pd.DataFrame]) -> tuple[Codes, tuple[str, ...]]:
         np.full(len(memsets), len(texts) - 2),
         np.full(len(graphs), len(texts) - 1),
     ]
-    return np.concatenate([part.astype(np.int32) for part in codes]), tuple(texts)
+    return codes, tuple(texts)
 
 
-def _calls(frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame, known: Ints | None) -> Ints:
-    """For each row of all frames the row of the call that launched it, -1 for none."""
+def _calls(frames: Sequence[pd.DataFrame], api_calls: pd.DataFrame, known: Ints | None) -> list[Ints]:
+    """For each row of each frame the row of the call that launched it, -1 for none."""
     kernels = match(frames[0], api_calls) if known is None else known
-    return _in_a_row([kernels, *(match(frame, api_calls) for frame in frames[1:])])
+    return [kernels, *(match(frame, api_calls) for frame in frames[1:])]
 
 
 class _Launches(NamedTuple):

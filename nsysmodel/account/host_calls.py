@@ -20,8 +20,9 @@ class HostCalls:
         self.activity = activity
         self._calls = Spans(api_calls["start_ns"].to_numpy(np.int64), api_calls["end_ns"].to_numpy(np.int64))
         self._thread = api_calls["global_tid"].to_numpy(np.int64)
-        self._code, texts = pd.factorize(api_calls["name"])
-        self._texts = [str(text) for text in texts]
+        names = api_calls["name"].astype("category").cat
+        self._code = names.codes.to_numpy()
+        self._texts = [str(text) for text in names.categories]
         # Calls of one thread that are not nested: then only those near the asked times are looked at.
         self._apart = is_set(*self._calls)
 
@@ -31,10 +32,12 @@ class HostCalls:
         if not self._code.size or not merged.start.size:
             return ""
         rows, taken = self._near(merged) if self._apart else self._all(merged)
-        wanted = np.array([bool(re.search(pattern, text)) for text in self._texts])
-        mine = wanted[self._code[rows]] & np.isin(self._thread[rows], threads)
+        wanted = np.array([bool(re.search(pattern, text)) for text in self._texts] + [False])
+        # Names of no text have the last place, which is not wanted.
+        code = self._code[rows]
+        mine = wanted[code] & np.isin(self._thread[rows], threads)
         time = np.zeros(len(self._texts), dtype=np.int64)
-        np.add.at(time, self._code[rows][mine], taken[mine])
+        np.add.at(time, code[mine], taken[mine])
         by_name = {text: int(ns) for text, ns in zip(self._texts, time, strict=True) if ns}
         return max(sorted(by_name), key=lambda name: by_name[name], default="")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmodel.account.types import Rows, index_type
-from nsysmodel.intervals import Ints, Spans
+from nsysmodel.intervals import Ints, Pieces, Spans
 from nsysmodel.result import GAP_CAUSES
 
 Causes = NDArray[np.int8]
@@ -50,6 +50,17 @@ class Shares:
     def length(self, gaps: Ints) -> Ints:
         """Length of these gaps in ns, where every gap is one piece."""
         return self._pieces.end[gaps] - self._pieces.start[gaps]
+
+    def are_whole(self, parts: Pieces) -> bool:
+        """Whether these parts of gaps, in order of time, are neighbouring whole gaps of one piece each."""
+        if not self.whole or not parts.start.size:
+            return False
+        low = int(parts.part_of[0])
+        rows = slice(low, low + parts.start.size)
+        # Gaps are apart, so equal times are those of the same gap.
+        return np.array_equal(self._pieces.start[rows], parts.start) and np.array_equal(
+            self._pieces.end[rows], parts.end
+        )
 
     def of(self, gaps: Ints) -> Ints:
         """Time by gap and cause, in ns."""

@@ -51,16 +51,20 @@ def find_places(
         return ()
     texts = [*op_labels, *names, NEXT_STEP, START, END]
     key = _keys(activity, parts, around, windows, shares.main(), len(op_labels), len(texts))
-    found, place, total = _totals(key, parts.end - parts.start, len(texts) ** 2 * len(GAP_CAUSES))
+    length, uncut = parts.end - parts.start, shares.are_whole(parts)
+    found, place, total = _totals(key, length, len(texts) ** 2 * len(GAP_CAUSES))
     largest = np.lexsort((found, -total))[:MOST_PLACES]
     host = HostCalls(activity, api_calls)
     result = []
-    for code in largest.tolist():
-        mine = np.flatnonzero(place == code)
+    # One byte a part, as all of them are searched for each place.
+    number = np.full(found.size, -1, dtype=np.int8)
+    number[largest] = np.arange(largest.size)
+    shown = number[place]
+    for rank, code in enumerate(largest.tolist()):
+        mine = np.flatnonzero(shown == rank)
         pair, cause = divmod(int(found[code]), len(GAP_CAUSES))
-        gap = parts.part_of[mine]
-        start, end = parts.start[mine], parts.end[mine]
-        median = _medians(shares, gap, cause)
+        gap, middle = parts.part_of[mine], lower_median(length[mine])
+        median = _medians(shares, gap, cause, middle if uncut else None)
         result.append(
             GapPlace(
                 after=texts[pair // len(texts)],
@@ -68,8 +72,8 @@ def find_places(
                 cause=GAP_CAUSES[cause],
                 count=int(mine.size),
                 total_ns=int(total[code]),
-                median_ns=lower_median(end - start),
-                explanation=_explain(activity, start, end, median, around, gap, host),
+                median_ns=middle,
+                explanation=_explain(activity, parts, mine, median, around, host),
             )
         )
     return tuple(result)
@@ -132,11 +136,14 @@ def _labels(activity: Activity, rows: Rows, ops: int, missing: int) -> Codes:
     return label
 
 
-def _medians(shares: Shares, gaps: Ints, main: int) -> list[int]:
-    """Lower median of the time that each cause has of these gaps, whose main cause is `main`."""
+def _medians(shares: Shares, gaps: Ints, main: int, whole: int | None) -> list[int]:
+    """Lower median of the time that each cause has of these gaps, whose main cause is `main`.
+
+    `whole` is that of their lengths, where they are known to be of that cause alone.
+    """
     if shares.whole:
         found = [0] * len(GAP_CAUSES)
-        found[main] = lower_median(shares.length(gaps))
+        found[main] = lower_median(shares.length(gaps)) if whole is None else whole
         return found
     by_cause = shares.of(gaps)
     return [lower_median(by_cause[:, code]) for code in range(len(GAP_CAUSES))]
@@ -144,26 +151,27 @@ def _medians(shares: Shares, gaps: Ints, main: int) -> list[int]:
 
 def _explain(
     activity: Activity,
-    start: Ints,
-    end: Ints,
+    parts: Pieces,
+    mine: Ints,
     median: Sequence[int],
     around: Neighbours,
-    gap: Ints,
     host: HostCalls,
 ) -> str:
-    """What happened during these gaps, whose causes have these median times."""
+    """What happened during these parts of gaps, whose causes have these median times."""
+    gap = parts.part_of[mine]
     row = around.after[gap]
     known = row >= 0
-    threads = _threads(activity, row[known])
+    threads = _threads(activity, row if known.all() else row[known])
     said = []
     if median[rules.PROFILER]:
         said.append(f"the profiler's own work for {units.ns(median[rules.PROFILER])}")
     if median[rules.SYNC]:
-        call = host.busiest(Spans(start, end), threads, f"{rules.WAITING}|{BLOCKING_COPY}")
+        call = host.busiest(_spans(parts, mine), threads, f"{rules.WAITING}|{BLOCKING_COPY}")
         said.append(f"host in {call or 'a synchronise call'} for {units.ns(median[rules.SYNC])}")
     if median[rules.LAUNCH_STARVED]:
-        late = lower_median(np.maximum(activity.launch_start_ns[row[known]] - start[known], 0))
-        call = host.busiest(Spans(start, end), threads, "Launch|Memcpy|Memset")
+        spans = _spans(parts, mine)
+        late = lower_median(np.maximum(activity.launch_start_ns[row[known]] - spans.start[known], 0))
+        call = host.busiest(spans, threads, "Launch|Memcpy|Memset")
         what = f"{call} came {units.ns(late)} after the device ran dry" if call else "the launch came late"
         said.append(f"{units.ns(median[rules.LAUNCH_STARVED])} of launch ({what})")
     if median[rules.DEPENDENCY]:
@@ -173,6 +181,10 @@ def _explain(
     if median[rules.UNKNOWN]:
         said.append(f"no launch call is recorded for what ended it ({units.ns(median[rules.UNKNOWN])})")
     return ", then ".join(said)
+
+
+def _spans(parts: Pieces, mine: Ints) -> Spans:
+    return Spans(parts.start[mine], parts.end[mine])
 
 
 def _threads(activity: Activity, rows: Ints) -> Ints:
@@ -185,9 +197,11 @@ def _dependency(activity: Activity, around: Neighbours, gap: Ints) -> str:
     """What something that was launched in time can have waited for."""
     before, after = around.before[gap], around.after[gap]
     both = (before >= 0) & (after >= 0)
-    if activity.in_graph[after[both]].all() and both.any():
-        return "launched in time, a CUDA graph starts here"
+    if not both.all():
+        before, after = before[both], after[both]
     stream = activity.stream
-    if is_one(stream) or (stream[before[both]] == stream[after[both]]).all():
+    if after.size and activity.in_graph[after[0]] and activity.in_graph[after].all():
+        return "launched in time, a CUDA graph starts here"
+    if is_one(stream) or (stream[before] == stream[after]).all():
         return "launched in time, waited behind the kernel before it on its stream"
     return "launched in time, waited for another stream or an event"

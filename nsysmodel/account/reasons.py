@@ -9,10 +9,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 from nsysmodel import units
+from nsysmodel.bundled import bundled_yaml
 from nsysmodel.result_account import Reason
 
 CUDA_CORE_NAMES: Final = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
@@ -102,10 +102,7 @@ def residency(compute_capability: str) -> dict[str, int] | None:
     >>> residency("8.9")["max_threads_per_sm"], residency("9.9")
     (1536, None)
     """
-    import yaml
-
-    text = resources.files("nsysmodel.account").joinpath("residency.yaml").read_text("utf-8")
-    known: dict[str, Any] = yaml.safe_load(text)["compute_capabilities"]
+    known: dict[str, Any] = bundled_yaml("nsysmodel.account", "residency.yaml")["compute_capabilities"]
     row = known.get(compute_capability)
     if row is None:
         return None

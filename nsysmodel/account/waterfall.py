@@ -186,12 +186,19 @@ def _by_op(activity: Activity, pieces: Pieces, groups: Codes, ops: int, count: i
     total, started = np.zeros((2, count, ops), dtype=np.int64)
     if not ops:
         return total, started
-    mine = np.flatnonzero(groups >= 0)
-    place = pieces.within[mine] * ops + groups[mine]
-    np.add.at(total.reshape(-1), place, (pieces.end - pieces.start)[mine])
-    begins = activity.start_ns[pieces.part_of[mine]] == pieces.start[mine]
-    np.add.at(started.reshape(-1), place[begins], 1)
+    for low in range(0, groups.size, _AT_ONCE):
+        some = slice(low, low + _AT_ONCE)
+        group, start = groups[some], pieces.start[some]
+        mine = slice(None) if (group >= 0).all() else np.flatnonzero(group >= 0)
+        place = pieces.within[some][mine] * ops + group[mine]
+        np.add.at(total.reshape(-1), place, (pieces.end[some] - start)[mine])
+        begins = activity.start_ns[pieces.part_of[some][mine]] == start[mine]
+        np.add.at(started.reshape(-1), place if begins.all() else place[begins], 1)
     return total, started
+
+
+_AT_ONCE = 1 << 17
+"""Pieces that are added at once: what is made of them fits into a cache."""
 
 
 def _spread(total: int, shares: list[int]) -> Ints:

@@ -26,6 +26,9 @@ _LATEST_NS = 4 * 10**18
 _LONGEST_NS = 30 * 24 * 3600 * 10**9
 """Thirty days. Nothing real lasts longer, and sums of such durations stay within 64 bits."""
 
+_AT_ONCE = 1 << 16
+"""Rows that are looked at at once: what is made of them fits into a cache."""
+
 PROCESS_MASK = ~0xFFFFFF
 
 
@@ -138,10 +141,14 @@ class Reader:
 
 def all_sound(start: Ints, end: Ints) -> bool:
     """Whether every row has possible times that were collected, which few passes tell."""
-    if int(start.min()) <= 0 or int(end.max()) >= _LATEST_NS:
-        return False
-    length = end - start
-    return int(length.min()) >= 0 and int(length.max()) <= _LONGEST_NS
+    for low in range(0, len(start), _AT_ONCE):
+        first, last = start[low : low + _AT_ONCE], end[low : low + _AT_ONCE]
+        if int(first.min()) <= 0 or int(last.max()) >= _LATEST_NS:
+            return False
+        length = last - first
+        if int(length.min()) < 0 or int(length.max()) > _LONGEST_NS:
+            return False
+    return True
 
 
 def _filled(length: int, kind: Kind) -> np.ndarray[Any, Any]:
@@ -196,8 +203,12 @@ def factorized(values: Ints) -> tuple[Ints, Ints]:
     import numpy as np
     import pandas as pd
 
+    from nsysmodel.grouping import numbered
+
     if is_one(values):
         return np.broadcast_to(np.int64(0), len(values)), values[:1]
+    if len(values) and int(values.min()) >= 0:
+        return numbered(values, int(values.max()) + 1)
     codes, uniques = pd.factorize(values)
     return codes, np.asarray(uniques)
 

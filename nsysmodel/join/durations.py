@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmodel.grouping import Ordered, ordered
-from nsysmodel.join.types import Floats, Ints
+from nsysmodel.join.runs import narrow
+from nsysmodel.join.types import Codes, Floats, Ints
 
 SEPARATE = 0.55
 """Logarithm of the least ratio between two groups of durations of one launch (a factor of 1.73)."""
@@ -25,14 +26,16 @@ class Split:
         identity: of each kernel; those of one launch follow each other, shorter durations first.
         median_ns: of each identity.
         count: kernels of each identity.
+        launch: of each identity.
     """
 
-    identity: Ints
+    identity: Codes
     median_ns: Floats
     count: Ints
+    launch: Ints
 
 
-def split_by_duration(launch: Ints, duration: Ints) -> Split:
+def split_by_duration(launch: Codes, duration: Ints) -> Split:
     """Identities of launches, those that run in clearly separate durations split.
 
     One kernel at one grid may serve two products of the same width and very different depth; their durations
@@ -60,15 +63,16 @@ def split_by_duration(launch: Ints, duration: Ints) -> Split:
         parts[number] = [(float(np.median(group)), len(group)) for group in groups]
         where[number] = (values[cuts], place)
         first[number + 1 :] += len(groups) - 1
-    identity = first[launch]
+    found = [(n, *pair) for n in range(launches) for pair in parts.get(n, [(median[n], count[n])])]
+    identity = narrow(first, len(found))[launch] if where else launch
     for number, (threshold, place) in where.items():
         rows = np.flatnonzero(launch == number)
         identity[rows] += place[np.searchsorted(threshold, duration[rows], side="right")]
-    found = [pair for n in range(launches) for pair in parts.get(n, [(median[n], count[n])])]
     return Split(
         identity,
-        np.array([m for m, _ in found], dtype=np.float64),
-        np.array([n for _, n in found], dtype=np.int64),
+        np.array([m for _, m, _ in found], dtype=np.float64),
+        np.array([c for _, _, c in found], dtype=np.int64),
+        np.array([n for n, _, _ in found], dtype=np.int64),
     )
 
 

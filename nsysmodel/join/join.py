@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -17,8 +18,9 @@ from nsysmodel.join.ledger import complete_steps, other_kinds, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches
 from nsysmodel.join.placing import apart, per_step, place_windows, spread
 from nsysmodel.join.repeats import align_chain
-from nsysmodel.join.runs import first_rows, last_rows, most, narrow, present
+from nsysmodel.join.runs import first_rows, last_rows, most, present
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
+from nsysmodel.join.shapes import Shapes, shapes_of
 from nsysmodel.join.steps import number_steps
 from nsysmodel.join.streams import attach_sides, side_runs
 from nsysmodel.join.template import Orders, cyclic, linear
@@ -39,7 +41,7 @@ NEAR = 2
 """Layers by which a step may be off and still be aligned layer by layer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeviceWork:
     """What the join reads of one process and device.
 
@@ -58,6 +60,11 @@ class DeviceWork:
     graph_launch: Ints
     markers: Seq[Marker] = ()
 
+    @cached_property
+    def shapes(self) -> Shapes:
+        """Name and launch shape of each kernel."""
+        return shapes_of(self.kernels)
+
 
 def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabulary: Vocabulary) -> Join:
     """Give each kernel of a device its step, layer and op.
@@ -65,7 +72,7 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     Raises:
         HardwareError: the device has no peak for a number format of the model.
     """
-    sequence = _narrowed(identify(work.kernels, vocabulary))
+    sequence = identify(work.kernels, work.shapes, vocabulary)
     labels, method, odd_kinds = _labelled(work, model, hardware, sequence)
     labels, steps = place_windows(work, labels)
     kernel_ns, layers_found = per_step(work.kernels, labels, len(steps))
@@ -79,10 +86,6 @@ def join_device(work: DeviceWork, model: StepModel, hardware: Hardware, vocabula
     return Join(
         apart(labels), tuple(steps), method, len(model.layers), closure, missing, refusals, diagnostics
     )
-
-
-def _narrowed(found: Sequence) -> Sequence:
-    return replace(found, identity=narrow(found.identity), launch=narrow(found.launch))
 
 
 def _labelled(

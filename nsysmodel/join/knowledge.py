@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any
 
+from nsysmodel.bundled import bundled_yaml
 from nsysmodel.join.template import Orders
 from nsysmodel.join.vocabulary import KernelClass
 from nsysmodel.model.types import Op
@@ -34,10 +34,7 @@ class OpBelief:
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    import yaml
-
-    text = (resources.files("nsysmodel.join") / "data" / "ops.yaml").read_text("utf-8")
-    table: dict[str, Any] = yaml.safe_load(text)
+    table: dict[str, Any] = bundled_yaml("nsysmodel.join", "data", "ops.yaml")
     return table
 
 

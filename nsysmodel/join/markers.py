@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from nsysmodel.bundled import bundled_yaml
 from nsysmodel.join.types import Codes, Ints
 
 
@@ -29,10 +29,7 @@ class Marker:
 
 @functools.cache
 def _rules() -> tuple[list[tuple[str, re.Pattern[str]]], dict[str, str]]:
-    import yaml
-
-    text = (resources.files("nsysmodel.join") / "data" / "steps.yaml").read_text("utf-8")
-    data: dict[str, Any] = yaml.safe_load(text)
+    data: dict[str, Any] = bundled_yaml("nsysmodel.join", "data", "steps.yaml")
     rules = [(entry["engine"], re.compile(entry["pattern"])) for entry in data["markers"]]
     return rules, data["phases"]
 

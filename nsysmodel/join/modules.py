@@ -6,12 +6,12 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from nsysmodel import units
+from nsysmodel.bundled import bundled_yaml
 from nsysmodel.join.runs import narrow
 from nsysmodel.join.types import Bools, Ints, Join, Labels
 from nsysmodel.model.types import StepModel
@@ -28,10 +28,7 @@ class Module:
 
 @functools.cache
 def _rules() -> tuple[re.Pattern[str], re.Pattern[str], list[tuple[re.Pattern[str], tuple[str, ...]]]]:
-    import yaml
-
-    text = (resources.files("nsysmodel.join") / "data" / "modules.yaml").read_text("utf-8")
-    data: dict[str, Any] = yaml.safe_load(text)
+    data: dict[str, Any] = bundled_yaml("nsysmodel.join", "data", "modules.yaml")
     modules = [(re.compile(entry["pattern"]), tuple(entry["ops"])) for entry in data["modules"]]
     return re.compile(data["path"]), re.compile(data["layer"]), modules
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 import pandas as pd
 
+from nsysmodel.bundled import bundled_yaml
 from nsysmodel.join.sequence import Sequence
 from nsysmodel.join.types import Ints
 
@@ -30,10 +30,8 @@ class Observation:
 
 @functools.cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    import yaml
-
-    text = (resources.files("nsysmodel.join") / "data" / "steps.yaml").read_text("utf-8")
-    return [(entry["kind"], re.compile(entry["pattern"])) for entry in yaml.safe_load(text)["token_grids"]]
+    grids = bundled_yaml("nsysmodel.join", "data", "steps.yaml")["token_grids"]
+    return [(entry["kind"], re.compile(entry["pattern"])) for entry in grids]
 
 
 def token_kinds(sequence: Sequence) -> tuple[str, ...]:

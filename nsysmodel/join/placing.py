@@ -65,10 +65,16 @@ def _let_go(
     begin the next step too early.
     """
     helpers = np.flatnonzero(helps >= 0)
-    served = np.flatnonzero(chain.op >= 0)
-    after = np.searchsorted(served, helpers - np.arange(len(helpers)))
-    helpers, after = helpers[after < len(served)], served[after[after < len(served)]]
-    cross = (helps[helpers] > helpers) & (chain.step[after] < step[helpers])
+    after = helpers - np.arange(len(helpers))
+    prepares = helps[helpers] > helpers
+    helpers, after = helpers[prepares], after[prepares]
+    # The next kernel of the chain that an op claims; most often it is the next one at all.
+    end = len(chain.op)
+    free = np.flatnonzero(np.append(chain.op, -1)[after] < 0)
+    served = np.append(np.flatnonzero(chain.op >= 0), end) if len(free) else free
+    after[free] = served[np.searchsorted(served, after[free])]
+    helpers, after = helpers[after < end], after[after < end]
+    cross = chain.step[after] < step[helpers]
     rows, following = helpers[cross], after[cross]
     step[rows], layer[rows] = chain.step[following], chain.layer[following]
     op[rows], belief[rows] = -1, unclaimed

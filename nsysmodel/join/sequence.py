@@ -18,8 +18,10 @@ from nsysmodel.join.beliefs import MISFIT
 from nsysmodel.join.costs import Identity, costs_of
 from nsysmodel.join.durations import split_by_duration
 from nsysmodel.join.knowledge import op_belief
+from nsysmodel.join.runs import narrow
+from nsysmodel.join.shapes import Shapes
 from nsysmodel.join.template import DRAFT, Template
-from nsysmodel.join.types import Floats, Ints
+from nsysmodel.join.types import Codes, Floats, Ints
 from nsysmodel.join.viterbi import Costs, Path, best_path
 from nsysmodel.join.vocabulary import Vocabulary
 from nsysmodel.theory.floor import floor_of
@@ -40,29 +42,34 @@ class Sequence:
         launch: number of the launch (name, grid, block) of each kernel, durations not told apart.
     """
 
-    identity: Ints
+    identity: Codes
     identities: tuple[Identity, ...]
-    launch: Ints
+    launch: Codes
 
 
-def identify(kernels: pd.DataFrame, vocabulary: Vocabulary) -> Sequence:
+_LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x")
+
+
+def identify(kernels: pd.DataFrame, shapes: Shapes, vocabulary: Vocabulary) -> Sequence:
     """Number the launch identities (name, grid, block) of a kernel frame.
 
     The name alone is never an identity: one GEMM kernel serves many roles, and its grid tells them apart.
     """
     names = kernels["name"].astype("category")
-    keys = [names.cat.codes.to_numpy()]
-    keys += [kernels[column].to_numpy(np.int64) for column in ("grid_x", "grid_y", "grid_z", "block_x")]
-    launch = codes_of(keys)
+    keys = [names.cat.codes.to_numpy()[shapes.examples]]
+    keys += [kernels[column].to_numpy(np.int64)[shapes.examples] for column in _LAUNCH]
+    number = codes_of(keys)
+    launch = narrow(number)[shapes.code]
     split = split_by_duration(launch, kernels["duration_ns"].to_numpy(np.int64))
-    codes = keys[0][first_rows(split.identity, len(split.count))]
+    name_of_launch = keys[0][first_rows(number, int(number.max(initial=-1)) + 1)]
+    codes = name_of_launch[split.launch]
     texts = [str(text) for text in names.cat.categories]
     classes = vocabulary.classify_all([texts[code] for code in codes])
     identities = tuple(
         Identity(found, texts[code], float(m), int(n))
         for found, code, m, n in zip(classes, codes, split.median_ns, split.count, strict=True)
     )
-    return Sequence(split.identity, identities, launch)
+    return Sequence(narrow(split.identity), identities, launch)
 
 
 def op_floors(template: Template, hardware: Hardware) -> dict[int, tuple[float, float]]:

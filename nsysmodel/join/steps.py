@@ -49,8 +49,7 @@ def _without_empty(chain: Chain) -> Chain:
 
 def _renumber(chain: Chain, step: Codes) -> Chain:
     """The chain with other step numbers; layers are counted anew inside each step."""
-    is_served = (chain.op >= 0) & (chain.layer >= 0) & (step >= 0)
-    served = np.flatnonzero(is_served)
+    served = np.flatnonzero((chain.op >= 0) & (chain.layer >= 0) & (step >= 0))
     layer = chain.layer
     if len(served):
         marked = step[served]
@@ -59,8 +58,9 @@ def _renumber(chain: Chain, step: Codes) -> Chain:
         new_step = openings(marked[opening])
         depth = np.arange(len(opening)) - np.repeat(new_step, np.diff(new_step, append=len(opening)))
         # Each kernel takes the layer of the last served one before it.
-        number = np.repeat(narrow(np.append(-1, depth)), np.diff(opening, prepend=-1, append=len(served)))
-        layer = np.where(chain.layer >= 0, number[np.cumsum(is_served)], -1)
+        rows = served[opening]
+        layer = np.repeat(narrow(np.append(-1, depth)), np.diff(rows, prepend=0, append=len(layer)))
+        layer[chain.layer < 0] = -1
     return replace(chain, step=step, layer=layer)
 
 

@@ -46,7 +46,7 @@ def describe_steps(
                     )
                 )
         return tuple(described)
-    sequence = identify(case.kernels, vocabulary)
+    sequence = identify(case.kernels, case.work.shapes, vocabulary)
     kinds = token_kinds(sequence)
     # Kernels that no op claims may be those of a draft model, which takes other numbers of tokens.
     claimed = np.flatnonzero(join.labels.op >= 0)

@@ -154,7 +154,7 @@ def _judged_ops(
     windows, priced, hardware = work.windows, theory.priced, theory.hardware
     assert hardware is not None
     measured = measured_by_op(case, join, [(w.start_ns, w.end_ns) for w in windows])
-    kernels = kernels_by_op(case.kernels, join)
+    kernels = kernels_by_op(case.work.shapes, join)
     ops = op_rows(case, join, priced, measured, kernels, hardware, launch_ns, work.layers)
     gain = gains(work, ops, priced, collectives)
     rebuilt = _rebuilt(theory, join, inside)

@@ -69,7 +69,7 @@ def _one(row: OpRow, priced: Priced, gain: Recoverable | None, at: Evidence) -> 
     use = _link_use(row, priced, at.hardware)
     if use is not None and use.needed_bytes is not None:
         told.append(_in_flight(use))
-    own = at.kernels.get(row.op, NONE).inside(at.inside, at.case.kernels)
+    own = at.kernels.get(row.op, NONE).inside(at.inside)
     return replace(
         row,
         flags=tuple(dict.fromkeys(flags)),

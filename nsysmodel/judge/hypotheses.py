@@ -9,10 +9,10 @@ import numpy as np
 from nsysmodel import units
 from nsysmodel.account.reasons import CLOCK_COMMAND, SLOW_CLOCK, reasons, residency, slow_clock
 from nsysmodel.hardware.types import Hardware
+from nsysmodel.join.shapes import SHAPE
 from nsysmodel.judge.cases import Case
 from nsysmodel.judge.opkernels import OpKernels
 from nsysmodel.judge.ops import Priced
-from nsysmodel.judge.uses import SHAPE
 from nsysmodel.result import OpRow
 from nsysmodel.result_account import ClockFacts, Reason
 

@@ -38,7 +38,7 @@ def observe(case: Case, vocabulary: Vocabulary, request: WorkloadRequest) -> Obs
         return marked
     if not len(case.kernels):
         return Observed({})
-    sequence: Sequence = identify(case.kernels, vocabulary)
+    sequence: Sequence = identify(case.kernels, case.work.shapes, vocabulary)
     seen = observe_step(case.kernels, sequence, np.arange(len(case.kernels)))
     if seen is None:
         return Observed({})

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from nsysmodel.intervals import covered, union
 from nsysmodel.join.runs import narrow
+from nsysmodel.join.shapes import Shapes, renumbered
 from nsysmodel.join.types import Bools, Codes, Ints, Join
 from nsysmodel.judge.cases import Case
-from nsysmodel.judge.uses import shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,16 @@ class OpKernels:
     shape: Codes
     examples: Ints
 
-    def inside(self, mask: Bools, kernels: pd.DataFrame) -> OpKernels:
+    def inside(self, mask: Bools) -> OpKernels:
         """Those of them that a mask of all kernels holds."""
         kept = mask[self.rows]
         if kept.all():
             return self
         rows = self.rows[kept]
-        return OpKernels(rows, *shapes(kernels, rows)) if len(rows) else NONE
+        if not len(rows):
+            return NONE
+        shape, examples = renumbered(self.shape[kept], rows)
+        return OpKernels(rows, shape, examples)
 
 
 NONE = OpKernels(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -50,7 +52,7 @@ def used_rows(join: Join) -> Bools:
     return used[join.labels.step]
 
 
-def kernels_by_op(kernels: pd.DataFrame, join: Join) -> Mapping[str, OpKernels]:
+def kernels_by_op(shapes: Shapes, join: Join) -> Mapping[str, OpKernels]:
     """The kernels of each op label that has some in the steps that are judged."""
     labels = join.labels
     op = narrow(np.where(used_rows(join), labels.op, -1))
@@ -59,22 +61,13 @@ def kernels_by_op(kernels: pd.DataFrame, join: Join) -> Mapping[str, OpKernels]:
     claimed = order[edges[0] :]
     if not len(claimed):
         return {}
-    code, _ = shapes(kernels, claimed)
+    code = shapes.code[claimed]
     result: dict[str, OpKernels] = {}
     for label, low, high in zip(labels.op_labels, edges[:-1] - edges[0], edges[1:] - edges[0], strict=True):
         if low < high:
-            own, known = pd.factorize(code[low:high])
             rows = claimed[low:high]
-            result[label] = OpKernels(rows, narrow(own), _first_of_each(rows, own, len(known)))
+            result[label] = OpKernels(rows, *renumbered(code[low:high], rows))
     return result
-
-
-def _first_of_each(rows: Codes, code: Ints, count: int) -> Ints:
-    """The first of the rows with each code below `count`."""
-    first = np.empty(count, np.int64)
-    # Of several rows of one code the last that is written stays.
-    first[code[::-1]] = rows[::-1]
-    return first
 
 
 def measured_by_op(case: Case, join: Join, windows: Sequence[tuple[int, int]]) -> dict[str, int]:

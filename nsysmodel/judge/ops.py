@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from nsysmodel.account.types import KERNEL
 from nsysmodel.hardware.types import Hardware
@@ -121,7 +120,9 @@ def executed_places(join: Join, inside: Bools) -> tuple[Executed, ...]:
     places += labels.bundle[rows]
     places *= layers
     places += labels.layer[rows]
-    codes, found = pd.factorize(places + 1, sort=True)
+    places += 1
+    number = np.bincount(places)
+    found = np.flatnonzero(number)
     return tuple(
         (
             labels.op_labels[place // layers // bundles],
@@ -129,7 +130,7 @@ def executed_places(join: Join, inside: Bools) -> tuple[Executed, ...]:
             place % layers - 1,
             count,
         )
-        for place, count in zip(found.tolist(), np.bincount(codes).tolist(), strict=True)
+        for place, count in zip(found.tolist(), number[found].tolist(), strict=True)
     )
 
 
@@ -178,7 +179,8 @@ def op_rows(
     """
     duration = case.kernels["duration_ns"].to_numpy(np.int64)
     kernel_time = int(duration[used_rows(join)].sum())
-    earlier = earlier_launches(case)
+    examples = [found.examples for found in kernels.values()]
+    earlier = earlier_launches(case, np.concatenate(examples) if examples else NONE.examples)
     rows = [
         _row(
             case,
@@ -214,7 +216,7 @@ def _row(
     steps: int,
     kernel_time: int,
     layers: int,
-    earlier: Codes,
+    earlier: Mapping[int, int],
 ) -> OpRow:
     labels, rows = join.labels, kernels.rows
     own = case.kernels["duration_ns"].to_numpy(np.int64)[rows]
@@ -227,7 +229,7 @@ def _row(
     flop, hbm = priced.cost.total_flop, priced.cost.hbm_bytes
     counted = hbm if priced.one.basis == "hbm" else priced.cost.strict_bytes
     executions = _execution_ns(labels.executions[rows], own)
-    low, high = np.percentile(executions, [5, 95]) if len(executions) else (0, 0)
+    low, middle, high = np.percentile(executions, [5, 50, 95]) if len(executions) else (0, 0, 0)
     return OpRow(
         op=label,
         instances=priced.executions,
@@ -257,7 +259,7 @@ def _row(
         expected_instances=round(
             steps * sum(join.closure.get(i, (0.0, 0.0))[0] for i in label.split("+")[:1])
         ),
-        median_ns=int(np.median(executions)) if len(executions) else 0,
+        median_ns=int(middle),
         p05_ns=int(low),
         p95_ns=int(high),
         formula=priced.op.formula,
@@ -270,7 +272,7 @@ def _row(
 
 def _execution_ns(executions: Codes, duration: Ints) -> Ints:
     """Time of each execution: its opening kernel and the further kernels up to the next opening one."""
-    if not len(duration):
+    if not len(duration) or (int(executions.min()) == 1 == int(executions.max())):
         return duration
     number = np.maximum(np.cumsum(executions) - 1, 0)
     result = np.zeros(int(number.max()) + 1, np.int64)

@@ -47,7 +47,7 @@ def seen_structure(case: Case, vocabulary: Vocabulary) -> tuple[Structure, float
     join: Join = plain_join(case)
     if join.method == "none" or len(join.steps) < FEWEST_STEPS:
         return None
-    sequence = identify(case.kernels, vocabulary)
+    sequence = identify(case.kernels, case.work.shapes, vocabulary)
     roles = np.array([_role(identity.kernel_class) for identity in sequence.identities])[sequence.identity]
     count = len(join.steps)
     step = join.labels.step

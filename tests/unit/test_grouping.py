@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmodel.grouping import codes_of, first_rows, ordered
+from nsysmodel import grouping
+from nsysmodel.grouping import codes_of, first_rows, numbered, ordered
 
 LARGE = st.one_of(st.integers(0, 3), st.integers(-(1 << 61), 1 << 61))
 
@@ -36,3 +37,15 @@ def test_values_in_order_of_their_group(spread: int, groups: int) -> None:
     order = np.lexsort((values, codes))
     assert found.values.tolist() == values[order].tolist()
     assert found.of(groups - 1).tolist() == np.sort(values[codes == groups - 1]).tolist()
+
+
+@given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 1 << 40)), max_size=60), st.integers(1, 7))
+def test_numbers_are_those_of_pandas(values: list[int], at_once: int) -> None:
+    for kept in (values, [value for value in values if value < 1000]):
+        column = np.array(kept, dtype=np.int64)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(grouping, "_AT_ONCE", at_once)
+            codes, known = numbered(column, max(kept, default=0) + 1)
+        expected, texts = pd.factorize(column)
+        assert codes.tolist() == expected.tolist()
+        assert known.tolist() == texts.tolist()
