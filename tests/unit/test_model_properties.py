@@ -65,7 +65,11 @@ def test_more_work_never_costs_less(
     assert large.total_flop > small.total_flop
     assert large.hbm_bytes >= small.hbm_bytes
     assert large.strict_bytes > small.strict_bytes
-    if model != "llama-4-scout":  # a chunk starts over, so a longer context may see less
+    # A chunk starts over, so a longer context may see less. Beyond what an indexer leaves, prefill attends to
+    # the latent instead of to expanded keys: another algorithm, with other work.
+    chosen = load(model).values.get("index_topk", 0)
+    switches = phase == "prefill" and context + 64 <= chosen < context + longer + 64
+    if model != "llama-4-scout" and not switches:
         wide = step(model, phase=phase, batch=batch, context=context + longer, **extra).cost
         assert wide.total_flop >= small.total_flop
         assert wide.hbm_bytes >= small.hbm_bytes
