@@ -1,7 +1,7 @@
 """Groups of rows by several columns of whole numbers, and the values of each group in order.
 
-A table of millions of rows with few groups: columns are packed into one number a row, groups are laid side
-by side by sorting 16-bit codes (which takes two passes), and each group is sorted by itself.
+A table of millions of rows with few groups: columns are packed into one number a row, and what is asked of a
+group is asked of the runs of its rows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmodel.ordering import by_group
+
 Ints = NDArray[np.int64]
 
 _ROOM = 1 << 62
-_NARROW = 1 << 16
 
 
 def codes_of(columns: Sequence[NDArray[Any]]) -> Ints:
@@ -85,12 +86,47 @@ _AT_ONCE = 1 << 16
 """Rows that are looked up at once: what is made of them fits into a cache."""
 
 
-def first_rows(codes: Ints, count: int) -> Ints:
-    """The first row of each code below `count`; -1 for a code without rows."""
-    first = np.full(count, -1, dtype=np.int64)
-    # Backwards: of equal codes the first one stays.
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
+def openings(*columns: NDArray[Any]) -> Ints:
+    """Rows at which a column differs from the row before; the first row is one.
+
+    >>> openings(np.array([4, 4, 4, 7]), np.array([0, 0, 1, 1])).tolist()
+    [0, 2, 3]
+    """
+    new = np.ones(len(columns[0]), bool)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)
+
+
+def first_rows(codes: NDArray[Any], count: int) -> Ints:
+    """First row of each code below `count`; -1 for a code without rows.
+
+    >>> first_rows(np.array([0, 0, 2, -1, 0]), 4).tolist()
+    [0, -1, 2, -1]
+    """
+    return _rows_of(codes, count, last=False)
+
+
+def last_rows(codes: NDArray[Any], count: int) -> Ints:
+    """Last row of each code below `count`; -1 for a code without rows.
+
+    >>> last_rows(np.array([0, 0, 2, -1, 0]), 4).tolist()
+    [4, -1, 2, -1]
+    """
+    return _rows_of(codes, count, last=True)
+
+
+def _rows_of(codes: NDArray[Any], count: int, *, last: bool) -> Ints:
+    found = np.full(count, -1, np.int64)
+    opening = openings(codes)
+    if not len(opening):
+        return found
+    rows = np.append(opening[1:], len(codes)) - 1 if last else opening[::-1]
+    known = rows[codes[rows] >= 0]
+    # Of several rows of one code the last that is written stays.
+    found[codes[known]] = known
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +166,6 @@ def ordered(codes: Ints, values: Ints, count: int) -> Ordered:
     """
     edges = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(codes, minlength=count), out=edges[1:])
-    if count > 1:
-        narrow = codes.astype(np.uint16) if count <= _NARROW else codes
-        values = values[np.argsort(narrow, kind="stable")]
-    else:
-        values = values.copy()
-    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        _sort(values[low:high])
-    return Ordered(values, edges)
-
-
-def _sort(values: Ints) -> None:
-    """Sort in place; numbers that lie close together are sorted as 16-bit ones, which is much quicker."""
-    if values.size < _NARROW // 16:
-        values.sort()
-        return
-    low = int(values.min())
-    if int(values.max()) - low >= _NARROW:
-        values.sort()
-        return
-    near = (values - low).astype(np.uint16)
-    near.sort(kind="stable")
-    np.add(near, np.int64(low), out=values, dtype=np.int64)
+    if not len(values):
+        return Ordered(values, edges)
+    return Ordered(by_group([(values, codes)], np.arange(count), count).astype(np.int64, copy=False), edges)

@@ -166,7 +166,7 @@ def statistics_of_blocks(blocks: Sequence[tuple[Ints, Ints]], group: Ints, count
     """
     import numpy as np
 
-    from nsysmodel.export.ordering import by_group
+    from nsysmodel.ordering import by_group
 
     starts = np.zeros(len(count), dtype=np.int64)
     np.cumsum(count[:-1], out=starts[1:])

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from nsysmodel.grouping import first_rows, last_rows
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.glue import attach_helpers
 from nsysmodel.join.knowledge import orders, skip_costs
@@ -18,7 +19,7 @@ from nsysmodel.join.ledger import complete_steps, other_kinds, refusals_of
 from nsysmodel.join.markers import Marker, step_of_launches
 from nsysmodel.join.placing import apart, per_step, place_windows, spread
 from nsysmodel.join.repeats import align_chain
-from nsysmodel.join.runs import first_rows, last_rows, most, present
+from nsysmodel.join.runs import most, present
 from nsysmodel.join.sequence import Sequence, align, identify, op_floors
 from nsysmodel.join.shapes import Shapes, shapes_of
 from nsysmodel.join.steps import number_steps

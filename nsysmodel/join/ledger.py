@@ -8,10 +8,11 @@ from collections.abc import Sequence as Seq
 import numpy as np
 import pandas as pd
 
+from nsysmodel.grouping import openings
 from nsysmodel.hardware.types import Hardware
 from nsysmodel.join.knowledge import op_belief
 from nsysmodel.join.labels import Chain
-from nsysmodel.join.runs import most, openings, present
+from nsysmodel.join.runs import most, present
 from nsysmodel.join.sequence import Sequence
 from nsysmodel.join.template import Template
 from nsysmodel.join.types import Bools, Ints, Labels, StepWindow

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from nsysmodel.grouping import first_rows, last_rows
 from nsysmodel.join.labels import Chain
-from nsysmodel.join.runs import first_rows, last_rows, most, narrow
+from nsysmodel.join.runs import most, narrow
 from nsysmodel.join.types import Codes, Ints, Labels, StepWindow
 from nsysmodel.join.windows import boundaries, last_end
 

@@ -8,50 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysmodel.grouping import first_rows, openings
 from nsysmodel.join.types import Bools, Codes, Ints
-
-
-def openings(*columns: Codes) -> Ints:
-    """Rows at which a column differs from the row before; the first row is one.
-
-    >>> openings(np.array([4, 4, 4, 7]), np.array([0, 0, 1, 1])).tolist()
-    [0, 2, 3]
-    """
-    new = np.ones(len(columns[0]), bool)
-    new[1:] = False
-    for column in columns:
-        new[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(new)
-
-
-def first_rows(codes: Codes, count: int) -> Ints:
-    """First row of each code below `count`; -1 for a code without rows.
-
-    >>> first_rows(np.array([0, 0, 2, -1, 0]), 4).tolist()
-    [0, -1, 2, -1]
-    """
-    return _rows_of(codes, count, last=False)
-
-
-def last_rows(codes: Codes, count: int) -> Ints:
-    """Last row of each code below `count`; -1 for a code without rows.
-
-    >>> last_rows(np.array([0, 0, 2, -1, 0]), 4).tolist()
-    [4, -1, 2, -1]
-    """
-    return _rows_of(codes, count, last=True)
-
-
-def _rows_of(codes: Codes, count: int, *, last: bool) -> Ints:
-    found = np.full(count, -1, np.int64)
-    opening = openings(codes)
-    if not len(opening):
-        return found
-    rows = np.append(opening[1:], len(codes)) - 1 if last else opening[::-1]
-    known = rows[codes[rows] >= 0]
-    # Of several rows of one code the last that is written stays.
-    found[codes[known]] = known
-    return found
 
 
 def present(codes: Codes, count: int) -> Bools:

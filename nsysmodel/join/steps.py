@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysmodel.grouping import openings
 from nsysmodel.join.labels import Chain
 from nsysmodel.join.markers import step_of_launches
-from nsysmodel.join.runs import most, narrow, openings, present
+from nsysmodel.join.runs import most, narrow, present
 from nsysmodel.join.types import Codes, Ints
 
 if TYPE_CHECKING:

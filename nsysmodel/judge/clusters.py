@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from nsysmodel.grouping import first_rows
 from nsysmodel.join.observe import observe_step, token_kinds
-from nsysmodel.join.runs import first_rows
 from nsysmodel.join.sequence import identify
 from nsysmodel.join.types import Join, StepWindow
 from nsysmodel.join.vocabulary import Vocabulary

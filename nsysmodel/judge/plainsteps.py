@@ -41,8 +41,7 @@ def _numbers(case: Case) -> tuple[Ints, str]:
 
 
 def _windows(case: Case, step: Ints) -> list[StepWindow]:
-    # One place more, which takes the kernels outside all steps: they are of step -1.
-    first = first_rows(step, int(step.max(initial=-1)) + 2)[:-1]
+    first = first_rows(step, int(step.max(initial=-1)) + 1)
     first = first[first >= 0]
     if len(first) < 2:
         return []

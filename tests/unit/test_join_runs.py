@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmodel.grouping import first_rows, last_rows, openings
 from nsysmodel.join.markers import Marker, step_of_launches
 from nsysmodel.join.placing import _window_of
-from nsysmodel.join.runs import first_rows, last_rows, most, narrow, openings, present
+from nsysmodel.join.runs import most, narrow, present
 from nsysmodel.join.windows import boundaries
 
 CODES = st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 9)), max_size=40)
