@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from fixtures.generations import build_generation
 from fixtures.registry import GENERATIONS
-from nsysmodel import open_run
+from nsysmodel import open_run, ordering
 from nsysmodel.errors import ExportError
-from nsysmodel.export import ordering
 from nsysmodel.export.pages import UnlikeError, values
 from nsysmodel.export.pages.met import Met
 from nsysmodel.export.quick import quick_summary
