@@ -81,6 +81,13 @@ def test_a_layer_type_that_is_a_list_is_one_clear_sentence() -> None:
         read(parse_json(json.dumps(config), "config.json"))
 
 
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"nemotron_h"}))
+def test_a_configuration_without_layers_is_one_clear_sentence(family: str) -> None:
+    config = {"model_type": family, **SMALL, **FAMILIES[family], "num_hidden_layers": None}
+    with pytest.raises(NsysModelError, match="num_hidden_layers"):
+        read(parse_json(json.dumps(config), "config.json"))
+
+
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
 def test_quantisations_of_any_form(value: Any) -> None:

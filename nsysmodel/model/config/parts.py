@@ -44,9 +44,11 @@ def common(fields: Fields) -> Arch:
         raise fields.error(
             "hidden_act", f"{act!r} is not supported.", f"Accepted: {', '.join((*_GATED, *_PLAIN))}."
         )
+    # Some configurations spell the layers out instead of counting them.
+    spelt = fields.get("hybrid_override_pattern") or fields.get("layers_block_type")
     arch: Arch = {
         "hidden": hidden,
-        "layers": fields.count("num_hidden_layers"),
+        "layers": (fields.count if spelt else fields.need)("num_hidden_layers"),
         "heads": heads,
         "kv_heads": fields.count("num_key_value_heads", default=heads),
         "head_dim": head_dim,
